@@ -1,0 +1,57 @@
+package graph
+
+// Op names an operation; the names are those of the Nx.Backend callbacks.
+type Op string
+
+// The operations. What each takes (operands; attributes) and what its result must be is in the
+// table below the names, and enforced by Verify.
+const (
+	OpConstant Op = "constant" // (; Value)
+	OpIota     Op = "iota"     // (; Axis)
+	OpEye      Op = "eye"      // ()
+
+	OpAsType  Op = "as_type"
+	OpBitcast Op = "bitcast"
+
+	OpReshape   Op = "reshape"
+	OpSqueeze   Op = "squeeze"   // (x; Axes)
+	OpBroadcast Op = "broadcast" // (x; Axes: the result axis of each operand axis)
+	OpTranspose Op = "transpose" // (x; Axes: the permutation)
+	OpReverse   Op = "reverse"   // (x; Axes)
+	OpPad       Op = "pad"       // (x, value; Pad)
+	OpSlice     Op = "slice"     // (x, start0 … startN; Lengths, Strides): starts are rank-0 integers, clamped as Nx does
+	OpPutSlice  Op = "put_slice" // (x, update, start0 … startN)
+	OpConcat    Op = "concatenate"
+	OpStack     Op = "stack"
+
+	OpSelect Op = "select" // (pred, on_true, on_false)
+	OpClip   Op = "clip"   // (x, min, max)
+
+	OpSum       Op = "sum" // reductions: (x; Axes, Keep)
+	OpProduct   Op = "product"
+	OpReduceMax Op = "reduce_max"
+	OpReduceMin Op = "reduce_min"
+	OpAll       Op = "all"
+	OpAny       Op = "any"
+	OpArgMax    Op = "argmax" // (x; Axis, Keep, High)
+	OpArgMin    Op = "argmin"
+
+	OpDot Op = "dot" // (a, b; ContractA, BatchA, ContractB, BatchB)
+)
+
+// Binary lists the elementwise operations of two operands. Operands broadcast to the result's shape
+// and are read in their own types: nothing was cast before.
+var Binary = []Op{
+	"add", "subtract", "multiply", "pow", "remainder", "divide", "atan2", "min", "max", "quotient",
+	"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift",
+	"equal", "not_equal", "greater", "less", "greater_equal", "less_equal",
+	"logical_and", "logical_or", "logical_xor",
+}
+
+// Unary lists the elementwise operations of one operand.
+var Unary = []Op{
+	"exp", "expm1", "log", "log1p", "sigmoid", "cos", "sin", "tan", "cosh", "sinh", "tanh",
+	"acos", "asin", "atan", "acosh", "asinh", "atanh", "sqrt", "rsqrt", "cbrt", "erf", "erfc", "erf_inv",
+	"abs", "bitwise_not", "ceil", "conjugate", "floor", "negate", "round", "sign",
+	"count_leading_zeros", "population_count", "real", "imag", "is_nan", "is_infinity",
+}

@@ -1,0 +1,176 @@
+// Package graph is the IR of tensor programs: types, shapes, nodes, the verifier, the text form and
+// the passes. An eager op is a graph of one node. It must not know kernels or Vulkan.
+//
+// Start reading at graph.go (what a graph is), then ops.go (each op's operands, attributes and rule).
+package graph
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Type is an Nx tensor type.
+type Type uint8
+
+const (
+	Invalid Type = iota
+	U8
+	U16
+	U32
+	U64
+	S8
+	S16
+	S32
+	S64
+	F16
+	BF16
+	F32
+	F64
+)
+
+type typeInfo struct {
+	name string // as Nx prints it
+	kind Kind
+	size int // bytes
+}
+
+// Kind is the family of a Type.
+type Kind uint8
+
+const (
+	KindInvalid Kind = iota
+	KindUnsigned
+	KindSigned
+	KindFloat
+)
+
+var typeTable = [...]typeInfo{
+	Invalid: {"invalid", KindInvalid, 0},
+	U8:      {"u8", KindUnsigned, 1},
+	U16:     {"u16", KindUnsigned, 2},
+	U32:     {"u32", KindUnsigned, 4},
+	U64:     {"u64", KindUnsigned, 8},
+	S8:      {"s8", KindSigned, 1},
+	S16:     {"s16", KindSigned, 2},
+	S32:     {"s32", KindSigned, 4},
+	S64:     {"s64", KindSigned, 8},
+	F16:     {"f16", KindFloat, 2},
+	BF16:    {"bf16", KindFloat, 2},
+	F32:     {"f32", KindFloat, 4},
+	F64:     {"f64", KindFloat, 8},
+}
+
+// Types lists every type, in a fixed order.
+var Types = []Type{U8, U16, U32, U64, S8, S16, S32, S64, F16, BF16, F32, F64}
+
+func (t Type) String() string {
+	if int(t) < len(typeTable) {
+		return typeTable[t].name
+	}
+	return fmt.Sprintf("type(%d)", uint8(t))
+}
+
+// Kind is the family of t.
+func (t Type) Kind() Kind { return typeTable[t].kind }
+
+// Size is the size of an element in bytes.
+func (t Type) Size() int { return typeTable[t].size }
+
+// Float, Signed and Int report the family of t.
+func (t Type) Float() bool  { return t.Kind() == KindFloat }
+func (t Type) Signed() bool { return t.Kind() == KindSigned }
+
+// Int reports whether t is a signed or unsigned integer.
+func (t Type) Int() bool { return t.Kind() == KindSigned || t.Kind() == KindUnsigned }
+
+// ParseType reads a type as Nx prints it ("f32"). ok is false for an unknown name.
+func ParseType(name string) (t Type, ok bool) {
+	for _, t := range Types {
+		if typeTable[t].name == name {
+			return t, true
+		}
+	}
+	return Invalid, false
+}
+
+// Shape is the extent of each axis, outermost first; rank 0 is a scalar.
+type Shape []int
+
+// Size is the number of elements. The verifier has bounded it (MaxElements), so it does not overflow.
+func (s Shape) Size() int {
+	n := 1
+	for _, d := range s {
+		n *= d
+	}
+	return n
+}
+
+// Equal reports whether two shapes are the same.
+func (s Shape) Equal(o Shape) bool {
+	if len(s) != len(o) {
+		return false
+	}
+	for i := range s {
+		if s[i] != o[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// String prints a shape as Nx does: {2, 3}.
+func (s Shape) String() string {
+	parts := make([]string, len(s))
+	for i, d := range s {
+		parts[i] = fmt.Sprint(d)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// Strides are the row-major strides of s, in elements.
+func (s Shape) Strides() []int {
+	st := make([]int, len(s))
+	n := 1
+	for i := len(s) - 1; i >= 0; i-- {
+		st[i] = n
+		n *= s[i]
+	}
+	return st
+}
+
+// Limits of a verified graph. They bound the port's time and memory on hostile input.
+const (
+	MaxRank     = 32
+	MaxElements = 1 << 40
+	MaxNodes    = 1 << 20
+)
+
+// Spec is what a value is: its type and shape.
+type Spec struct {
+	Type  Type
+	Shape Shape
+}
+
+func (s Spec) String() string { return s.Type.String() + s.Shape.String() }
+
+// Layout says where the elements of a tensor lie in its buffer: element (i0, i1, …) at
+// Offset + Σ ik*Strides[k], in elements. Strides may be 0 (broadcast) or negative (reverse).
+type Layout struct {
+	Offset  int
+	Strides []int
+}
+
+// Contiguous is the row-major layout of s.
+func Contiguous(s Shape) Layout { return Layout{0, s.Strides()} }
+
+// IsContiguous reports whether l is row-major for s at any offset; strides of extent-1 axes do not matter.
+func (l Layout) IsContiguous(s Shape) bool {
+	n := 1
+	for i := len(s) - 1; i >= 0; i-- {
+		if s[i] != 1 && l.Strides[i] != n {
+			return false
+		}
+		n *= s[i]
+	}
+	return true
+}

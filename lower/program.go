@@ -1,0 +1,84 @@
+// Package lower turns a verified graph into a Program: which kernels run, over which grids, on which
+// buffers. A Program is plain data; it must not know Vulkan handles.
+//
+// Start reading at program.go (the result), then lower.go (the walk over the nodes).
+package lower
+
+import (
+	"nxvk/graph"
+	"nxvk/kernel"
+)
+
+// BufKind says where a buffer of a Program comes from.
+type BufKind uint8
+
+const (
+	BufParam BufKind = iota // bound by the caller: parameter Index of the graph
+	BufOut                  // allocated for the run, handed to the caller
+	BufTemp                 // allocated for the run, free after it
+	BufConst                // Data, uploaded once per program
+)
+
+// Buffer is a range of device memory that a Program works on.
+type Buffer struct {
+	Kind  BufKind
+	Index int    // BufParam: which parameter
+	Bytes uint64 // BufParam: the least that its layout reaches
+	Data  []byte // BufConst
+}
+
+// ArgKind says what fills an entry of an argument table.
+type ArgKind uint8
+
+const (
+	ArgAddr  ArgKind = iota // address of Buf plus Offset bytes
+	ArgImm                  // Imm
+	ArgValue                // the value of by-value parameter Param, converted on the host as Conv says
+)
+
+// Arg fills one entry of the argument table of a dispatch.
+type Arg struct {
+	Kind   ArgKind
+	Buf    int
+	Offset uint64 // bytes
+	Imm    uint64
+	Param  int
+	Conv   ValueConv // ArgValue
+}
+
+// ValueConv says how a by-value parameter becomes the bits in the argument table: read as a number of
+// type From, converted to type To as Nx converts (graph.ConvertBits), then widened to the kernel's
+// register type: integers sign- or zero-extended, f16 and bf16 to f32.
+type ValueConv struct{ From, To graph.Type }
+
+// Access is a byte range of a buffer that a dispatch touches, for hazards and for the range checker.
+type Access struct {
+	Buf    int
+	Lo, Hi uint64 // [Lo, Hi) from the buffer's start
+	Write  bool
+}
+
+// Step is one dispatch.
+type Step struct {
+	Kernel  int // index into Program.Kernels
+	Grid    [3]uint32
+	Args    []Arg
+	Access  []Access
+	Barrier bool // a memory barrier before it: some earlier step since the last barrier conflicts with it
+}
+
+// Out is one result.
+type Out struct {
+	Buf    int // BufOut, or BufParam where the result is a view of a parameter
+	Layout graph.Layout
+	Spec   graph.Spec
+}
+
+// Program is what a graph was lowered to.
+type Program struct {
+	Kernels []*kernel.Kernel
+	Bufs    []Buffer
+	Steps   []Step
+	Outs    []Out
+	Params  []graph.Param
+}

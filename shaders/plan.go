@@ -1,0 +1,62 @@
+// Package shaders holds the kernel generators, one file a family: each takes the types, shapes and
+// layouts of one operation and the device's kernel.Target, and yields a Plan. Kernels are generic in
+// extents, strides and scalars: those travel in the argument table, so equal op graphs over other
+// shapes share a pipeline. It must not know the wire, Vulkan, or where in a graph the operation stands.
+//
+// Start reading at plan.go (the result), index.go (how operands of any layout are read) and
+// convert.go (how Nx types become register types).
+package shaders
+
+import (
+	"nxvk/graph"
+	"nxvk/kernel"
+)
+
+// Operand is an input of an operation: a tensor in some layout, or a by-value scalar.
+type Operand struct {
+	graph.Spec
+	Layout  graph.Layout
+	ByValue bool // a rank-0 number that goes into the argument table
+}
+
+// ArgKind says what fills an entry of an argument table.
+type ArgKind uint8
+
+const (
+	Addr  ArgKind = iota // address of slot Slot plus Offset bytes
+	Imm                  // Imm
+	Value                // by-value operand Slot, read as Conv.From, converted as Nx does to Conv.To, widened to the register type
+)
+
+// Arg fills one entry of the argument table. Slots number the operands first, then the results,
+// then the Plan's temporaries.
+type Arg struct {
+	Kind   ArgKind
+	Slot   int
+	Offset uint64 // Addr
+	Imm    uint64
+	From   graph.Type // Value
+	To     graph.Type // Value
+}
+
+// Access is a byte range of a slot that a launch touches. Hi is exclusive.
+type Access struct {
+	Slot   int
+	Lo, Hi uint64
+	Write  bool
+}
+
+// Launch is one dispatch of a kernel.
+type Launch struct {
+	Kernel *kernel.Kernel
+	Grid   [3]uint32
+	Args   []Arg // one for each kernel.Arg, in order
+	Access []Access
+}
+
+// Plan is how an operation runs: launches in order (a later one may read what an earlier one wrote;
+// lower/ puts the barriers), with temporaries in between.
+type Plan struct {
+	Launches []Launch
+	Temps    []uint64 // bytes of each temporary
+}
