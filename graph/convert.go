@@ -1,0 +1,148 @@
+package graph
+
+import "math"
+
+// ConvertBits converts one number from type to type as Nx's as_type does in its BinaryBackend: bits
+// are the element's bytes read little-endian. Integers wrap; an integer becomes a float by way of f64,
+// as Erlang writes it; a float becomes an integer by truncation and wrapping, with NaN as 0 and the
+// infinities as the extremes of the type; floats round to nearest even.
+func ConvertBits(bits uint64, from, to Type) uint64 {
+	if from == to {
+		return bits & mask(to)
+	}
+	if from.Int() {
+		if to.Int() {
+			return uint64(signExtend(bits, from)) & mask(to)
+		}
+		if from.Signed() {
+			return FromFloat(float64(signExtend(bits, from)), to)
+		}
+		return FromFloat(float64(bits&mask(from)), to)
+	}
+	x := ToFloat(bits, from)
+	if to.Float() {
+		return FromFloat(x, to)
+	}
+	return truncate(x, to)
+}
+
+func mask(t Type) uint64 { return ^uint64(0) >> (64 - 8*t.Size()) }
+
+// signExtend reads an integer of type t as a 64-bit pattern: signed types extend their sign.
+func signExtend(bits uint64, t Type) int64 {
+	if !t.Signed() {
+		return int64(bits & mask(t))
+	}
+	sh := 64 - 8*t.Size()
+	return int64(bits<<sh) >> sh
+}
+
+// ToFloat reads an element of a float type; f64 holds each exactly.
+func ToFloat(bits uint64, t Type) float64 {
+	switch t {
+	case F64:
+		return math.Float64frombits(bits)
+	case F32:
+		return float64(math.Float32frombits(uint32(bits)))
+	case BF16:
+		return float64(math.Float32frombits(uint32(bits) << 16))
+	default:
+		return halfToFloat(uint16(bits))
+	}
+}
+
+// FromFloat rounds x to the nearest element of float type t, ties to even.
+func FromFloat(x float64, t Type) uint64 {
+	switch t {
+	case F64:
+		return math.Float64bits(x)
+	case F32:
+		return uint64(math.Float32bits(float32(x)))
+	case BF16:
+		return uint64(roundFloat(x, 8, 127))
+	default:
+		return uint64(roundFloat(x, 11, 15))
+	}
+}
+
+func halfToFloat(h uint16) float64 {
+	sign := 1.0
+	if h>>15 == 1 {
+		sign = -1
+	}
+	e, m := int(h>>10&31), float64(h&1023)
+	switch e {
+	case 0:
+		return math.Copysign(math.Ldexp(m, -24), sign)
+	case 31:
+		if m != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return math.Copysign(math.Ldexp(1024+m, e-25), sign)
+}
+
+// roundFloat rounds x to a 16-bit float with p significant bits and exponent bias, in one step.
+func roundFloat(x float64, p, bias int) uint16 {
+	var sign uint16
+	if math.Signbit(x) {
+		sign = 1 << 15
+	}
+	frac := p - 1
+	inf := uint16(2*bias+1) << frac
+	switch a := math.Abs(x); {
+	case math.IsNaN(x):
+		return sign | inf | 1<<(frac-1)
+	case a == 0:
+		return sign
+	case math.IsInf(a, 0):
+		return sign | inf
+	default:
+		_, e := math.Frexp(a) // a = m * 2^e, 1/2 <= m < 1
+		// The last place of the result at this exponent; subnormals share the smallest normal's.
+		ulp := max(e-p, 1-bias-frac)
+		n := uint64(math.RoundToEven(math.Ldexp(a, -ulp)))
+		// n counts last places: with the implicit bit it runs on into the exponent field by itself.
+		r := uint64(ulp-(1-bias-frac))<<frac + n
+		if r >= uint64(inf) {
+			return sign | inf
+		}
+		return sign | uint16(r)
+	}
+}
+
+// truncate converts a float to an integer of type t, wrapping.
+func truncate(x float64, t Type) uint64 {
+	m := mask(t)
+	switch {
+	case math.IsNaN(x):
+		return 0
+	case math.IsInf(x, 1):
+		if t.Signed() {
+			return m >> 1
+		}
+		return m
+	case math.IsInf(x, -1):
+		if t.Signed() {
+			return m>>1 + 1
+		}
+		return 0
+	}
+	f, e := math.Frexp(math.Trunc(math.Abs(x)))
+	n := uint64(math.Ldexp(f, 53)) // 53 significant bits, times 2^(e-53)
+	switch sh := e - 53; {
+	case sh >= 64:
+		n = 0
+	case sh >= 0:
+		n <<= sh
+	case sh > -64:
+		n >>= -sh
+	default:
+		n = 0
+	}
+	if x < 0 {
+		n = -n
+	}
+	return n & m
+}
