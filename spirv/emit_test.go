@@ -1,0 +1,129 @@
+package spirv
+
+import (
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"nxvk/kernel"
+)
+
+var full = kernel.Target{
+	Class: kernel.CPU, F64: true, I64: true, Mem8: true, Mem16: true,
+	MaxShared: 32 << 10, MaxInvocations: 1024, MaxGroups: [3]uint32{65535, 65535, 65535}, Subgroup: 8,
+	PreserveF32: true, PreserveF64: true,
+	Num: kernel.Numerics{DivF32: true, DivF64: true, SqrtF32: true, SqrtF64: true},
+}
+
+// everything is a kernel that uses every operation, over every kind of memory.
+func everything(t kernel.Target) *kernel.Kernel {
+	b := kernel.NewBuilder("everything", t, [3]uint32{8, 2, 1})
+	var ptrs []kernel.Ptr
+	for m := kernel.M8; m <= kernel.MF64; m++ {
+		ptrs = append(ptrs, b.Pointer(m.String(), m, true, 5))
+	}
+	n := b.ScalarArg("n", kernel.I32)
+	n64 := b.ScalarArg("n64", kernel.I64)
+	f := b.ScalarArg("f", kernel.F32)
+	d := b.ScalarArg("d", kernel.F64)
+	sh := b.SharedArray(kernel.M32, 16)
+	shd := b.SharedArray(kernel.MF64, 16)
+	id := b.Add(b.BuiltinValue(kernel.LocalX), b.Mul(b.BuiltinValue(kernel.GroupX), b.BuiltinValue(kernel.GroupsY)))
+	id = b.Add(id, b.BuiltinValue(kernel.LocalY))
+	for _, p := range ptrs {
+		x := b.Load(p, id)
+		b.Store(p, b.Conv(kernel.ZExt, kernel.I64, id), x)
+		for _, w := range []int{2, 4} {
+			b.StoreV(p, id, b.LoadV(p, b.Conv(kernel.SExt, kernel.I64, id), w))
+		}
+	}
+	i := n
+	for op := kernel.IAdd; op <= kernel.ShrS; op++ {
+		switch op {
+		case kernel.Not:
+			i = b.Not(i)
+			n64 = b.Not(n64)
+		case kernel.UMulHi:
+			i = b.Bin(op, i, id)
+		default:
+			i = b.Bin(op, i, id)
+			n64 = b.Bin(op, n64, b.Conv(kernel.ZExt, kernel.I64, i))
+		}
+	}
+	i = b.Un(kernel.PopCnt, b.Un(kernel.Clz, i))
+	for op := kernel.FAdd; op <= kernel.FDiv; op++ {
+		f, d = b.Bin(op, f, f), b.Bin(op, d, d)
+	}
+	for op := kernel.FSqrt; op <= kernel.RoundEven; op++ {
+		f, d = b.Un(op, f), b.Un(op, d)
+	}
+	f, d = b.Mad(f, f, f), b.Mad(d, d, d)
+	f, d = b.FmaExact(f, f, f), b.FmaExact(d, n2(b, d), d)
+	d = b.FmaExact(d, n2(b, d), b.Un(kernel.FNeg, b.Mul(d, n2(b, d))))
+	c := b.ConstBool(true)
+	for op := kernel.IEq; op <= kernel.SLe; op++ {
+		c = b.And(b.Cmp(op, i, n), b.Not(b.Or(b.Cmp(op, n64, b.Conv(kernel.SExt, kernel.I64, n)), c)))
+	}
+	for op := kernel.FEq; op <= kernel.FLe; op++ {
+		c = b.Or(b.Opaque(b.Cmp(op, f, b.ConstFloat(kernel.F32, 1))), b.And(b.Cmp(op, d, b.ConstFloat(kernel.F64, 1)), c))
+	}
+	f = b.Select(c, f, b.Conv(kernel.SToF, kernel.F32, i))
+	f = b.Add(f, b.Opaque(b.Conv(kernel.FConv, kernel.F32, d)))
+	d = b.Add(b.Opaque(d), b.Conv(kernel.UToF, kernel.F64, b.Opaque(n64)))
+	i = b.Add(b.Opaque(i), b.Conv(kernel.FToS, kernel.I32, f))
+	i = b.Add(i, b.Conv(kernel.Wrap, kernel.I32, b.Conv(kernel.FToU, kernel.I64, d)))
+	i = b.Xor(i, b.BitsTo(kernel.I32, f))
+	v, w := b.NewVar(i), b.NewVar(c)
+	b.SStore(sh, b.BuiltinValue(kernel.LocalX), i)
+	b.SStore(shd, b.BuiltinValue(kernel.LocalX), d)
+	b.Barrier()
+	b.For(b.I32(0), b.I32(8), b.I32(1), func(j kernel.Value) {
+		b.If(b.Get(w), func() {
+			b.Set(v, b.Add(b.Get(v), b.SLoad(sh, j)))
+			b.BreakIf(b.Cmp(kernel.SLt, b.Get(v), n))
+		}, func() {
+			b.If(c, func() { b.Set(w, b.ConstBool(true)) }, nil)
+		})
+	})
+	b.AtomicAdd(ptrs[kernel.M32], id, b.Get(v))
+	b.Store(ptrs[kernel.MF64], id, b.SLoad(shd, b.I32(0)))
+	b.Store(ptrs[kernel.MF32], id, f)
+	return b.Build()
+}
+
+func n2(b *kernel.Builder, d kernel.Value) kernel.Value { return b.Un(kernel.FAbs, d) }
+
+// validate runs spirv-val, where it is.
+func validate(t *testing.T, words []uint32) {
+	t.Helper()
+	tool, err := exec.LookPath("spirv-val")
+	if err != nil {
+		t.Skip("SKIPPED: no spirv-val on PATH")
+	}
+	file := filepath.Join(t.TempDir(), "module.spv")
+	raw := make([]byte, 0, 4*len(words))
+	for _, w := range words {
+		raw = binary.LittleEndian.AppendUint32(raw, w)
+	}
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(tool, "--target-env", "vulkan1.2", file).CombinedOutput(); err != nil {
+		t.Fatalf("spirv-val: %v\n%s", err, out)
+	}
+}
+
+func TestEverythingIsValid(t *testing.T) {
+	fused, narrow := full, full
+	fused.Num = kernel.Exact
+	narrow.SlowF64, narrow.PreserveF32, narrow.PreserveF64 = true, false, false
+	for _, tt := range []kernel.Target{full, fused, narrow} {
+		words, err := Emit(everything(tt), tt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		validate(t, words)
+	}
+}
