@@ -1,0 +1,155 @@
+package shaders
+
+import (
+	"fmt"
+	"slices"
+
+	"nxvk/graph"
+	"nxvk/kernel"
+)
+
+// Dot plans a contraction: at.ContractA pairs with at.ContractB, at.BatchA with at.BatchB, and the
+// result's axes are batch, then the free axes of a, then those of b. Operands are read where they
+// lie, whatever their layout.
+//
+// Products and sums follow Nx.BinaryBackend: integers wrap in the result's type, floats are gathered in
+// more precision than they have and rounded once. at.Acc says how f32 gathers.
+func Dot(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attrs) (*Plan, error) {
+	return dot(t, a, b, out, at, nil)
+}
+
+// dot is Dot with an epilogue, which maps each result (in out's register type, before it is narrowed)
+// at its flat index.
+func dot(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attrs, epilogue epilogue) (*Plan, error) {
+	d, err := newContraction(t, a, b, out, at)
+	if err != nil {
+		return nil, err
+	}
+	r := reduction{
+		t: t, name: "dot", ins: []Operand{a, b}, out: out,
+		kept:     mergeAxes(slices.Concat(d.batch, d.rows, d.cols)),
+		reduced:  d.inner,
+		fold:     dotFold(t, a.Type, b.Type, out.Type, at.Acc),
+		epilogue: epilogue,
+	}
+	return r.plan()
+}
+
+// epilogue maps a result before it is narrowed and stored; at is its flat index.
+type epilogue func(b *kernel.Builder, v, at kernel.Value) kernel.Value
+
+// contraction is a dot product as nested spaces; operand 0 is a, 1 is b. The strides of rows are
+// 0 for b, those of cols 0 for a.
+type contraction struct {
+	batch, rows, cols, inner []axis
+}
+
+func newContraction(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attrs) (*contraction, error) {
+	fail := func(format string, args ...any) (*contraction, error) {
+		return nil, fmt.Errorf("dot: "+format, args...)
+	}
+	for _, x := range []Operand{a, b} {
+		if err := checkOperand("dot", x); err != nil {
+			return nil, err
+		}
+	}
+	for _, ty := range []graph.Type{a.Type, b.Type, out.Type} {
+		if !Has(t, ty) {
+			return fail("the device has no %v", ty)
+		}
+	}
+	sa, sb := stridesOf(a), stridesOf(b)
+	pair := func(what string, as, bs []int) ([]axis, error) {
+		if len(as) != len(bs) {
+			return nil, fmt.Errorf("dot: %d %s axes of %v against %d of %v", len(as), what, a.Shape, len(bs), b.Shape)
+		}
+		var axes []axis
+		for i := range as {
+			x, y := as[i], bs[i]
+			if x < 0 || x >= len(sa) || y < 0 || y >= len(sb) {
+				return nil, fmt.Errorf("dot: %s axes %d and %d of shapes %v and %v", what, x, y, a.Shape, b.Shape)
+			}
+			if a.Shape[x] != b.Shape[y] {
+				return nil, fmt.Errorf("dot: %s size %d of %v does not match %d of %v", what, a.Shape[x], a.Shape, b.Shape[y], b.Shape)
+			}
+			axes = append(axes, axis{a.Shape[x], []int{sa[x], sb[y]}})
+		}
+		return axes, nil
+	}
+	d := &contraction{}
+	var err error
+	if d.batch, err = pair("batch", at.BatchA, at.BatchB); err != nil {
+		return nil, err
+	}
+	if d.inner, err = pair("contraction", at.ContractA, at.ContractB); err != nil {
+		return nil, err
+	}
+	for k, s := range sa {
+		if !slices.Contains(at.ContractA, k) && !slices.Contains(at.BatchA, k) {
+			d.rows = append(d.rows, axis{a.Shape[k], []int{s, 0}})
+		}
+	}
+	for k, s := range sb {
+		if !slices.Contains(at.ContractB, k) && !slices.Contains(at.BatchB, k) {
+			d.cols = append(d.cols, axis{b.Shape[k], []int{0, s}})
+		}
+	}
+	if n := axesSize(d.batch) * axesSize(d.rows) * axesSize(d.cols); n != out.Shape.Size() {
+		return fail("%v by %v gives %d elements, not those of %v", a.Shape, b.Shape, n, out.Shape)
+	}
+	d.batch, d.rows, d.cols, d.inner = mergeAxes(d.batch), mergeAxes(d.rows), mergeAxes(d.cols), mergeAxes(d.inner)
+	return d, nil
+}
+
+// dotFold gathers products. Floats narrower than f64, and integers times floats, are multiplied and
+// gathered in F64 where that is fast or asked for; else products and sums carry their errors along.
+func dotFold(t kernel.Target, a, b, out graph.Type, acc graph.Acc) fold {
+	product := func(to graph.Type) func(w *kernel.Builder, vs []kernel.Value) []kernel.Value {
+		return func(w *kernel.Builder, vs []kernel.Value) []kernel.Value {
+			return []kernel.Value{w.Mul(Convert(w, vs[0], a, to), Convert(w, vs[1], b, to))}
+		}
+	}
+	if !out.Float() {
+		r := RegOf(out)
+		f := plainFold(r, unitOf(r, 0), (*kernel.Builder).Add)
+		f.elem = product(out)
+		f.final = func(_ *kernel.Builder, acc []kernel.Value) kernel.Value { return acc[0] }
+		return f
+	}
+	r := dotRegister(t, a, b, out, acc)
+	exactly := func(w *kernel.Builder, vs []kernel.Value) []kernel.Value {
+		x, y := Convert(w, vs[0], a, regType(r)), Convert(w, vs[1], b, regType(r))
+		p := w.Mul(x, y)
+		e := w.FmaExact(x, y, w.Un(kernel.FNeg, p))
+		// Beyond the range the error is noise.
+		return []kernel.Value{p, w.Select(w.Cmp(kernel.FLt, w.Un(kernel.FAbs, e), w.Un(kernel.FAbs, p)), e, w.Zero(r))}
+	}
+	var f fold
+	switch {
+	case out == graph.F64:
+		f = pairSum(r, out)
+		f.elem = product(graph.F64)
+	case r == kernel.F64 || acc == graph.AccF32:
+		f = plainFold(r, unitOf(r, 0), (*kernel.Builder).Add)
+		f.final = floatOut(r, out)
+		f.elem = product(regType(r))
+	default:
+		f = pairSum(r, out)
+		f.elem = exactly
+	}
+	return f
+}
+
+// dotRegister is the register type in which products of a float result are gathered.
+func dotRegister(t kernel.Target, a, b, out graph.Type, acc graph.Acc) kernel.Type {
+	wide := func(x graph.Type) bool { return x.Size() == 8 || x.Int() && x.Size() == 4 } // beyond f32's 24 bits
+	switch {
+	case out == graph.F64:
+		return kernel.F64
+	case !t.F64, acc == graph.AccF32 && !wide(a) && !wide(b):
+		return kernel.F32
+	case acc == graph.AccF64, wide(a), wide(b), fastF64(t):
+		return kernel.F64
+	}
+	return kernel.F32
+}

@@ -1,0 +1,226 @@
+package shaders
+
+import (
+	"fmt"
+	"slices"
+
+	"nxvk/graph"
+	"nxvk/kernel"
+)
+
+// Reduce plans sum, product, reduce_max, reduce_min, all or any of x over the given axes, in any
+// order. out may keep the reduced axes with extent 1 or not: its elements are the same. acc says how a sum of f32
+// gathers (AccCompensated: |error| ≤ 2^-24 Σ|xi|).
+//
+// The order in which elements meet is a function of shapes, types and device class alone. Results are
+// those of Nx.BinaryBackend: integers wrap, floats are gathered in more precision than they have
+// and rounded once, a NaN wins, equal zeros yield the first.
+func Reduce(t kernel.Target, op graph.Op, x Operand, out graph.Spec, axes []int, acc graph.Acc) (*Plan, error) {
+	if err := checkReduce(t, op, x, out, axes); err != nil {
+		return nil, err
+	}
+	kept, reduced := splitAxes(x, axes)
+	r := reduction{t: t, name: string(op), ins: []Operand{x}, out: out, kept: kept, reduced: reduced}
+	switch op {
+	case graph.OpSum:
+		r.fold = sumFold(t, x.Type, out.Type, acc)
+	case graph.OpProduct:
+		r.fold = productFold(t, x.Type, out.Type)
+	case graph.OpReduceMax, graph.OpReduceMin:
+		r.fold = extremeFold(op, x.Type, out.Type)
+		if x.Type.Float() {
+			// Lanes that take turns do not see elements in order, and the order of equal zeros shows.
+			wide := axesSize(reduced) >= 1<<31
+			f := indexedFold(x.Type, op == graph.OpReduceMax, false, wide, r.fold.final)
+			r.unordered = &f
+		}
+	case graph.OpAll, graph.OpAny:
+		r.fold = boolFold(op, x.Type, out.Type)
+	default:
+		return nil, fmt.Errorf("%s: not a reduction", op)
+	}
+	return r.plan()
+}
+
+// checkReduce checks what the planner relies on; the graph's verifier has checked more.
+func checkReduce(t kernel.Target, op graph.Op, x Operand, out graph.Spec, axes []int) error {
+	if err := checkOperand(string(op), x); err != nil {
+		return err
+	}
+	for _, ty := range []graph.Type{x.Type, out.Type} {
+		if !Has(t, ty) {
+			return fmt.Errorf("%s: the device has no %v", op, ty)
+		}
+	}
+	n := 1
+	for k, d := range x.Shape {
+		if !slices.Contains(axes, k) {
+			n *= d
+		}
+	}
+	for _, a := range axes {
+		if a < 0 || a >= len(x.Shape) {
+			return fmt.Errorf("%s: axis %d of an operand of shape %v", op, a, x.Shape)
+		}
+	}
+	if n != out.Shape.Size() {
+		return fmt.Errorf("%s: %v over axes %v gives %d elements, not those of %v", op, x.Shape, axes, n, out.Shape)
+	}
+	return nil
+}
+
+// splitAxes yields the merged kept and reduced axes of x, each in x's order.
+func splitAxes(x Operand, axes []int) (kept, reduced []axis) {
+	for k, s := range stridesOf(x) {
+		a := axis{x.Shape[k], []int{s}}
+		if slices.Contains(axes, k) {
+			reduced = append(reduced, a)
+		} else {
+			kept = append(kept, a)
+		}
+	}
+	return mergeAxes(kept), mergeAxes(reduced)
+}
+
+// reduction is what the planner works on: operands read side by side over kept and reduced axes, and
+// a fold of what they yield. Dot products of any shape are reductions of two operands.
+type reduction struct {
+	t             kernel.Target
+	name          string
+	ins           []Operand
+	out           graph.Spec
+	kept, reduced []axis
+	fold          fold
+	// unordered takes the place of fold where a kernel's lanes do not see elements in order.
+	unordered *fold
+	// epilogue, unless nil, maps each result before it is stored; at is its flat index.
+	epilogue epilogue
+}
+
+// source is where a kernel of a reduction reads: the operands, or the partial accumulators of an
+// earlier launch.
+type source struct {
+	r        *reduction
+	partials int  // number of chunks of partials to gather, 0 to read operands
+	slot     int  // of the first part
+	wide     bool // 64-bit indices
+}
+
+// sink is where a kernel leaves its accumulators: chunk by chunk in temporaries, or finished.
+type sink struct {
+	chunks int // 1: results
+	length int // reduced positions a chunk, a multiple of 4
+	slot   int // of the first part
+}
+
+const maxGroups = 65535
+
+// outerSlots numbers the slots: operands, the result, then the temporaries.
+func (r *reduction) outSlot() int  { return len(r.ins) }
+func (r *reduction) tempSlot() int { return len(r.ins) + 1 }
+
+func (r *reduction) plan() (*Plan, error) {
+	outs, n := axesSize(r.kept), axesSize(r.reduced)
+	form := r.chooseForm(outs, n)
+	f := &r.fold
+	if form.lanes > 1 && r.unordered != nil {
+		f = r.unordered
+	}
+	wide := outs*max(1, form.chunks) >= 1<<31 || n >= 1<<31
+	for _, x := range r.ins {
+		if lo, hi := reach(x); hi-lo >= 1<<31 {
+			wide = true
+		}
+	}
+	p := &Plan{}
+	if form.chunks == 1 {
+		p.Launches = append(p.Launches, r.emit(f, source{wide: wide}, sink{chunks: 1, length: n, slot: r.outSlot()}, form.lanes))
+		return p, nil
+	}
+	for _, m := range f.parts {
+		p.Temps = append(p.Temps, uint64(outs*form.chunks*m.Size()))
+	}
+	p.Launches = append(p.Launches,
+		r.emit(f, source{wide: wide}, sink{form.chunks, form.length, r.tempSlot()}, form.lanes),
+		r.emit(f, source{wide: wide, partials: form.chunks, slot: r.tempSlot()}, sink{chunks: 1, length: form.chunks, slot: r.outSlot()}, form.joinLanes))
+	return p, nil
+}
+
+// form is the shape of the kernels of a reduction.
+type form struct {
+	lanes     int // that share one output in a workgroup; 1: each lane has its own
+	chunks    int // pieces of the reduced positions; more than 1 takes a second launch
+	length    int // positions a chunk
+	joinLanes int // lanes of the second launch
+}
+
+// chooseForm is a pure function of shapes, layout classes and device class, so that the order of a
+// sum is too.
+func (r *reduction) chooseForm(outs, n int) form {
+	if r.t.Class == kernel.CPU {
+		return chooseSerial(outs, n)
+	}
+	return chooseShared(outs, n, r.columns())
+}
+
+// chooseSerial shapes a reduction for a processor that runs a workgroup of lanes as vectors: one
+// launch while that takes less time than a second launch would cost, then chunks for enough lanes.
+func chooseSerial(outs, n int) form {
+	const (
+		oneLaunch = 4096 // positions that a lane walks in about a launch's time
+		lanes     = 256
+	)
+	if n <= oneLaunch || outs >= lanes {
+		return form{1, 1, n, 1}
+	}
+	chunks := max((lanes+outs-1)/outs, n/16384)
+	length := (n + chunks - 1) / chunks
+	length = (length + 3) &^ 3
+	return form{1, (n + length - 1) / length, length, 1}
+}
+
+// chooseShared shapes a reduction for a device with wide, coalesced memory: lanes of a workgroup share a
+// row, or take a column each.
+func chooseShared(outs, n int, columns bool) form {
+	const want = 1 << 17 // lanes that fill a large device
+	lanes := 1
+	if !columns {
+		switch {
+		case n > 512:
+			lanes = 256
+		case n > 32:
+			lanes = 32
+		case n > 8 && outs < want:
+			lanes = 8
+		}
+	} else if outs < 32 && n > 512 {
+		lanes = 256
+	}
+	chunks := min((want+outs*lanes-1)/(outs*lanes), n/(16*lanes))
+	if chunks <= 1 {
+		return form{lanes, 1, n, 1}
+	}
+	length := (n + chunks - 1) / chunks
+	length = (length + 3) &^ 3
+	chunks = (n + length - 1) / length
+	join := 1
+	if chunks > 32 {
+		join = 32
+	}
+	return form{lanes, chunks, length, join}
+}
+
+// columns reports whether neighbouring outputs are closer in memory than neighbouring positions.
+func (r *reduction) columns() bool {
+	if len(r.kept) == 0 || len(r.reduced) == 0 {
+		return false
+	}
+	k, n := r.kept[len(r.kept)-1], r.reduced[len(r.reduced)-1]
+	dist := func(a axis) (d int) {
+		for _, s := range a.stride {
+			d += max(s, -s)
+		}
+		return d
+	}
+	return dist(k) < dist(n)
+}
