@@ -1,0 +1,47 @@
+defmodule Nx.Vulkan.Port.Executable do
+  @moduledoc """
+  Finds the port program: `NXVK_PORT`, else what the Mix compiler `:nxvk_port` built into the application's `priv`.
+  """
+
+  @name "nxvk_port"
+
+  @doc """
+  The path of the port program, or a sentence saying what to do.
+  """
+  @spec find() :: {:ok, Path.t()} | {:error, String.t()}
+  def find do
+    case System.get_env("NXVK_PORT") do
+      path when path in [nil, ""] -> find_built()
+      path -> from_env(Path.expand(path))
+    end
+  end
+
+  defp from_env(path) do
+    if executable?(path),
+      do: {:ok, path},
+      else: {:error, "NXVK_PORT is #{path}, which is not an executable file"}
+  end
+
+  defp find_built do
+    case Enum.find(candidates(), &executable?/1) do
+      nil ->
+        {:error,
+         "there is no port program: looked for #{Enum.join(candidates(), ", ")}. " <>
+           "Build it with \"mix compile\" (needs Go) or set NXVK_PORT to an nxvk_port"}
+
+      path ->
+        {:ok, path}
+    end
+  end
+
+  defp candidates do
+    case :code.priv_dir(:nx_vulkan) do
+      {:error, _} -> []
+      dir -> [Path.join(List.to_string(dir), @name)]
+    end
+  end
+
+  defp executable?(path) do
+    match?({:ok, %{type: :regular, mode: mode}} when Bitwise.band(mode, 0o111) != 0, File.stat(path))
+  end
+end
