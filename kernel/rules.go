@@ -75,6 +75,9 @@ func (r rule) fits(op Op, in [3]Type, out Type) bool {
 	if !r.letter(r.out, out) || bound[r.out] != Void && bound[r.out] != out {
 		return false
 	}
+	if op == FConv {
+		return in[0] != out
+	}
 	if op == Bits {
 		return in[0] != out && in[0] != Bool && out != Bool && in[0].Bits() == out.Bits()
 	}
