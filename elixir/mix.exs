@@ -10,6 +10,8 @@ defmodule NxVulkan.MixProject do
       version: @version,
       elixir: "~> 1.17",
       elixirc_paths: elixirc_paths(Mix.env()),
+      # After :elixir, since it is one of the modules: Go builds the port into priv.
+      compilers: Mix.compilers() ++ [:nxvk_port],
       start_permanent: Mix.env() == :prod,
       deps: deps(),
       name: "Nx.Vulkan",
