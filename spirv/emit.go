@@ -17,8 +17,15 @@ import (
 	"nxvk/kernel"
 )
 
-// Emit makes the module for k on a device t. An error names the kernel and what the device lacks.
+// Emit checks k and makes its module for a device t. An error names the kernel, and what is wrong with
+// it or what the device lacks.
 func Emit(k *kernel.Kernel, t kernel.Target) ([]uint32, error) {
+	if err := kernel.Check(k); err != nil {
+		return nil, fmt.Errorf("spirv: emit: %w", err)
+	}
+	if err := kernel.Fits(k, t); err != nil {
+		return nil, fmt.Errorf("spirv: emit: %w", err)
+	}
 	e := &emitter{
 		module: newModule(),
 		k:      k,

@@ -2,12 +2,16 @@ package spirv
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"nxvk/kernel"
+	"nxvk/kernel/kerneltest"
 )
 
 var full = kernel.Target{
@@ -126,4 +130,56 @@ func TestEverythingIsValid(t *testing.T) {
 		}
 		validate(t, words)
 	}
+}
+
+// TestRandomKernelsAreValid validates a few random kernels; test/devtest validates many more.
+func TestRandomKernelsAreValid(t *testing.T) {
+	for seed := range uint64(20) {
+		c := kerneltest.Random(rand.New(rand.NewPCG(seed, 2)), full, 80)
+		words, err := Emit(c.Kernel, full)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		validate(t, words)
+		again, _ := Emit(c.Kernel, full)
+		if !slices.Equal(words, again) {
+			t.Fatalf("seed %d: emitted twice, two modules", seed)
+		}
+	}
+}
+
+func TestEmitRefuses(t *testing.T) {
+	k := everything(full)
+	for lack, change := range map[string]func(t *kernel.Target){
+		"no f64":            func(t *kernel.Target) { t.F64 = false },
+		"no 8-bit":          func(t *kernel.Target) { t.Mem8 = false },
+		"no 16-bit":         func(t *kernel.Target) { t.Mem16 = false },
+		"of shared memory":  func(t *kernel.Target) { t.MaxShared = 64 },
+		"16 invocations in": func(t *kernel.Target) { t.MaxInvocations = 8 },
+	} {
+		small := full
+		change(&small)
+		if _, err := Emit(k, small); err == nil || !strings.Contains(err.Error(), lack) {
+			t.Errorf("error %v, want one with %q", err, lack)
+		}
+	}
+	k.Body = append(k.Body, kernel.Instr{Op: kernel.BreakIf})
+	if _, err := Emit(k, full); err == nil {
+		t.Error("a kernel that does not check was emitted")
+	}
+}
+
+func BenchmarkEmit(b *testing.B) {
+	c := kerneltest.Random(rand.New(rand.NewPCG(3, 2)), full, 60)
+	words, err := Emit(c.Kernel, full)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range b.N {
+		if _, err := Emit(c.Kernel, full); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(4*len(words)), "bytes")
+	b.ReportMetric(float64(c.Kernel.Values), "values")
 }
