@@ -1,0 +1,176 @@
+defmodule Nx.Vulkan.Backend.Host do
+  @moduledoc false
+  # What is computed in the BEAM: arithmetic of host constants (never counted, nothing moves for it), and
+  # fallbacks through Nx.BinaryBackend (always counted, before anything moves).
+
+  alias Nx.Tensor, as: T
+  alias Nx.Vulkan.Fallback
+  alias Nx.Vulkan.Backend, as: B
+  alias Nx.Vulkan.Backend.{Data, Types}
+
+  ## Constants
+
+  @doc """
+  Whether all operands are host constants (static slice starts are).
+  """
+  def constant?([%T{data: %B{state: {:constant, _}}} | rest]), do: constant?(rest)
+  def constant?([integer | rest]) when is_integer(integer), do: constant?(rest)
+  def constant?([_ | _]), do: false
+  def constant?([]), do: true
+
+  @doc """
+  The result of an operation of host constants alone, or `:device` where it has to be computed there.
+  """
+  # A view of a constant, or other bits of the same element.
+  def constant(_name, out, [x | _], :same, _args), do: %{out | data: x.data}
+
+  # BinaryBackend truncates to bf16, the device rounds to nearest: one rounding for all.
+  def constant(_name, %T{type: {:bf, 16}}, _operands, _constants, _args), do: :device
+
+  # Every element is the same, so one is computed.
+  def constant(name, out, [x | _] = operands, :map, _args) do
+    scalar = %{out | shape: {}, names: []}
+
+    case evaluate(name, [scalar | Enum.map(operands, &scalar(&1, {}))], out.type) do
+      {:ok, result} -> constant_like(out, x.data, Nx.BinaryBackend.to_binary(result, 1))
+      :device -> :device
+    end
+  end
+
+  # Reductions, stacks and the like of single elements.
+  def constant(name, out, [x | _] = operands, {:values, _}, [_ | args]) do
+    if Enum.all?(operands, &(is_integer(&1) or Nx.size(&1.shape) == 1)) do
+      case evaluate(name, [out | Enum.map(args, &single/1)], out.type) do
+        {:ok, result} -> adopt(result, out, x.data)
+        :device -> :device
+      end
+    else
+      :device
+    end
+  end
+
+  # Where BinaryBackend raises for floats the device has the IEEE result; for integers it raises here as there.
+  defp evaluate(name, args, type) do
+    {:ok, apply(Nx.BinaryBackend, name, args)}
+  rescue
+    error in ArithmeticError ->
+      if Nx.Type.float?(type), do: :device, else: reraise(error, __STACKTRACE__)
+  end
+
+  defp single(%T{shape: shape} = t), do: scalar(t, shape)
+  defp single([%T{} | _] = list), do: Enum.map(list, &single/1)
+  defp single(other), do: other
+
+  defp scalar(%T{data: %B{state: {:constant, bits}}} = t, shape),
+    do: Nx.BinaryBackend.from_binary(%{t | shape: shape}, bits, [])
+
+  defp scalar(integer, _shape) when is_integer(integer), do: integer
+
+  defp constant_like(out, %B{} = b, bits), do: %{out | data: %{b | state: {:constant, bits}}}
+
+  @doc """
+  Raises for host scalars that no device would refuse but Nx does.
+  """
+  def check!(name, type, [_, %T{data: %B{state: {:constant, bits}}, type: {kind, size}}])
+      when name in [:left_shift, :right_shift, :quotient, :remainder, :pow] and kind in [:s, :u] do
+    value =
+      case kind do
+        :s -> :binary.decode_unsigned(bits, :little) |> signed(size)
+        :u -> :binary.decode_unsigned(bits, :little)
+      end
+
+    refuse_scalar!(name, type, value)
+  end
+
+  def check!(_name, _type, _operands), do: :ok
+
+  defp signed(value, size) when value >= Bitwise.bsl(1, size - 1), do: value - Bitwise.bsl(1, size)
+  defp signed(value, _size), do: value
+
+  defp refuse_scalar!(:left_shift, _type, n) when n < 0, do: raise(ArgumentError, "cannot left shift by #{n}")
+
+  defp refuse_scalar!(:right_shift, _type, n) when n < 0,
+    do: raise(ArgumentError, "cannot right shift by #{n}")
+
+  defp refuse_scalar!(op, type, 0)
+       when op in [:quotient, :remainder] and type not in [:f16, :bf16, :f32, :f64],
+       do: raise(ArithmeticError, "bad argument in arithmetic expression: #{op} by zero")
+
+  defp refuse_scalar!(:pow, type, n) when n < 0 and type not in [:f16, :bf16, :f32, :f64],
+    do: raise(ArithmeticError, "bad argument in arithmetic expression: integer pow by #{n}")
+
+  defp refuse_scalar!(_op, _type, _n), do: :ok
+
+  ## Fallbacks
+
+  @doc """
+  Whether every tensor has a type that a device tensor can have.
+  """
+  def device_types?([%T{data: %B{state: {:host, _}}} | _]), do: false
+  def device_types?([%T{type: type} | rest]), do: Types.wire(type) != nil and device_types?(rest)
+  def device_types?([_integer | rest]), do: device_types?(rest)
+  def device_types?([]), do: true
+
+  @doc """
+  Runs a callback through Nx.BinaryBackend and moves the result back.
+  """
+  def fallback(name, [out | rest] = args, why) do
+    Fallback.note(name, args, why)
+    like = like(rest)
+    args = [out | Enum.map(rest, &move/1)]
+    result = on_host(fn -> apply(Nx.BinaryBackend, name, args) end)
+    adopt(result, out, like)
+  end
+
+  # Loops over single numbers, where every step on the device would cost a launch, and every condition a read.
+  @whole [
+    Nx.Block.LinAlg.Cholesky,
+    Nx.Block.LinAlg.Solve,
+    Nx.Block.LinAlg.QR,
+    Nx.Block.LinAlg.Eigh,
+    Nx.Block.LinAlg.SVD,
+    Nx.Block.LinAlg.LU,
+    Nx.Block.LinAlg.Determinant
+  ]
+
+  @doc """
+  Runs a block: its default implementation re-enters the backend, save for linear algebra.
+  """
+  def block(%name{} = struct, out, args, fun) when name in @whole do
+    Fallback.note(:block, [struct, out, args, fun], "its default is a loop over single numbers")
+    like = like(args)
+    args = Enum.map(args, &move/1)
+    result = on_host(fn -> apply(fun, [struct | args]) end)
+    {result, []} = Nx.Defn.Composite.traverse(result, [], fn t, acc -> {adopt(t, t, like), acc} end)
+    result
+  end
+
+  def block(struct, _out, args, fun), do: apply(fun, [struct | args])
+
+  # Functions given to reduce/5 and numbers made inside BinaryBackend must not come back to the device.
+  defp on_host(fun), do: Nx.with_default_backend(Nx.BinaryBackend, fun)
+
+  defp like([%T{data: %B{} = b} | _]), do: b
+  defp like([[%T{} | _] = list | rest]), do: like(list ++ rest)
+  defp like([_ | rest]), do: like(rest)
+  defp like([]), do: Data.place([])
+
+  defp move(%T{data: %B{}} = t), do: Data.to_host(t)
+  defp move([%T{} | _] = list), do: Enum.map(list, &move/1)
+  # Slice starts mix integers and tensors.
+  defp move([integer | _] = list) when is_integer(integer), do: Enum.map(list, &move/1)
+  defp move(other), do: other
+
+  @doc """
+  Takes a result of Nx.BinaryBackend in: a scalar stays a host constant, the rest goes to the device.
+  """
+  def adopt(%T{data: %Nx.BinaryBackend{}} = result, out, %B{} = like) do
+    case out.shape do
+      {} -> constant_like(out, like, Nx.BinaryBackend.to_binary(result, 1))
+      _ -> Data.store(out, Nx.BinaryBackend.to_binary(result, Nx.size(result)), like)
+    end
+  end
+
+  # The function of a reduce, or a block, may hand back what it was given, or compute on the device.
+  def adopt(%T{data: %B{}} = result, out, _like), do: %{out | data: result.data}
+end
