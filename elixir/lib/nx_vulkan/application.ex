@@ -4,6 +4,7 @@ defmodule Nx.Vulkan.Application do
 
       Nx.Vulkan.Supervisor
       ├── Nx.Vulkan.Port.Table      the tables that outlive a port
+      ├── Nx.Vulkan.Plan            where operations run, by their signature
       ├── Nx.Vulkan.Reaper          frees tensors that nobody holds any more
       └── Nx.Vulkan.Port.Devices    one supervisor a device, started on first use
           └── Nx.Vulkan.Port.Supervisor
@@ -21,6 +22,7 @@ defmodule Nx.Vulkan.Application do
   def start(_type, _args) do
     children = [
       Nx.Vulkan.Port.Table,
+      Nx.Vulkan.Plan,
       Nx.Vulkan.Reaper,
       {DynamicSupervisor, name: Nx.Vulkan.Port.Devices, strategy: :one_for_one}
     ]

@@ -1,7 +1,8 @@
 # A port program in Elixir that speaks docs/WIRE.md and computes with Nx.BinaryBackend: the oracle that
 # the backend is tested against where there is no device, and a second implementation of the wire.
 #
-# It is started by the script oracle_port beside it (NXVK_PORT), and keeps tensors as {type, shape, bytes}, or {:failed, error}, in its process dictionary.
+# It is started by the script oracle_port beside it (NXVK_PORT), and keeps tensors as {type, shape, bytes}, or
+# {:failed, error}, in its process dictionary.
 defmodule NxVulkan.OraclePort do
   @version 1
 
@@ -204,6 +205,8 @@ defmodule NxVulkan.OraclePort do
 
   defp run(op, out, [x], %{axes: axes} = attrs)
        when op in [:sum, :product, :reduce_max, :reduce_min, :all, :any] do
+    # A scalar has no axes to reduce; BinaryBackend then wants to be told of none at all.
+    axes = if axes == [], do: nil, else: axes
     apply(Nx.BinaryBackend, op, [out, x, [axes: axes, keep_axes: Map.get(attrs, :keep_axes, false)]])
   end
 
