@@ -58,6 +58,16 @@ func init() {
 		"asinh":   {(*fp).asinh, (*fp).asinh},
 		"acosh":   {(*fp).acosh, (*fp).acosh},
 		"atanh":   {(*fp).atanh, (*fp).atanh},
+		"sin":     {(*fp).sin, (*fp).sin},
+		"cos":     {(*fp).cos, (*fp).cos},
+		"tan":     {(*fp).tan, (*fp).tan},
+		"asin":    {(*fp).asin, (*fp).asin},
+		"acos":    {(*fp).acos, (*fp).acos},
+		"atan":    {(*fp).atan, (*fp).atan},
+		"cbrt":    {(*fp).cbrt, (*fp).cbrt},
+		"erf":     {(*fp).erf, (*fp).erfWide},
+		"erfc":    {(*fp).erfc, (*fp).erfcWide},
+		"erf_inv": {(*fp).erfInv, (*fp).erfInv},
 		"sqrt":    {(*fp).sqrt, nil},
 		"rsqrt":   {(*fp).rsqrt, (*fp).rsqrt},
 	}
@@ -165,4 +175,25 @@ func (f *fp) pow2(k val) val {
 func (f *fp) scale(x, k val) val {
 	k1 := f.b.ShrSI(k, 1)
 	return f.mul(f.mul(x, f.pow2(k1)), f.pow2(f.b.Sub(k, k1)))
+}
+
+// branch emits then under c and els otherwise, each yielding values of the given types.
+func (f *fp) branch(c val, types []kernel.Type, then, els func() []val) []val {
+	vars := make([]kernel.Var, len(types))
+	for i, t := range types {
+		vars[i] = f.b.NewVar(f.b.Zero(t))
+	}
+	set := func(body func() []val) func() {
+		return func() {
+			for i, v := range body() {
+				f.b.Set(vars[i], v)
+			}
+		}
+	}
+	f.b.If(c, set(then), set(els))
+	out := make([]val, len(vars))
+	for i, v := range vars {
+		out[i] = f.b.Get(v)
+	}
+	return out
 }

@@ -94,10 +94,21 @@ func (f *fp) expm1(x val) val {
 	return f.tinyOr(x, f.scale(f.sum(f.minusOne(e)), e.k))
 }
 
-// sigmoid is 1/(1+e^-x) in three rounded steps, as Nx.BinaryBackend computes it.
+// sigmoid is 1/(1+e^-x), for binary64 in three rounded steps, as Nx.BinaryBackend computes it; for
+// binary32 1/(1+E) or E/(1+E) with E = e^-|x|, rounded once.
 func (f *fp) sigmoid(x val) val {
-	return Div(f.b, f.c(1), f.add(f.c(1), f.exp(f.neg(x))))
+	if f.is64() {
+		return Div(f.b, f.c(1), f.add(f.c(1), f.exp(f.neg(x))))
+	}
+	e := f.expCore(f.single(f.neg(f.min(f.abs(x), -lowest(f.expRange())))))
+	m := f.mantissa(e)
+	negative := f.lt(x, f.c(0))
+	d := f.addSingle(f.mulExact(m, f.pow2(f.maxInt(e.k, 2-f.bias))), f.c(1))
+	q := f.divPair(f.selPair(negative, m, f.single(f.c(1))), d)
+	return f.roundScaled(q, f.sel(negative, e.k, f.ci(0)))
 }
+
+func lowest(lo, _ float64) float64 { return lo }
 
 func (f *fp) sigmoidWide(x val) val {
 	return f.b.Bin(kernel.FDiv, f.c(1), f.add(f.c(1), f.expWide(f.neg(x))))

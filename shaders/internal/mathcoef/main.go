@@ -109,7 +109,7 @@ func round(x *big.Float, f32 bool) float64 {
 type poly struct {
 	name   string
 	doc    string
-	s      series
+	f      func(*big.Float) *big.Float
 	lo, hi float64
 	weight func(x float64) float64
 	bits   float64
@@ -117,14 +117,18 @@ type poly struct {
 }
 
 func (p poly) fit() ([]float64, float64) {
+	const n = 200
+	var exact [n + 1]*big.Float
+	for i := range exact {
+		exact[i] = p.f(bf(p.lo + (p.hi-p.lo)*float64(i)/n))
+	}
 	for d := 1; d < 40; d++ {
-		c := interpolate(p.s.at, p.lo, p.hi, d)
+		c := interpolate(p.f, p.lo, p.hi, d)
 		r := make([]float64, len(c))
 		for i := range c {
 			r[i] = round(c[i], p.f32)
 		}
 		worst := 0.0
-		const n = 300
 		for i := 0; i <= n; i++ {
 			x := p.lo + (p.hi-p.lo)*float64(i)/n
 			v := nf()
@@ -132,7 +136,7 @@ func (p poly) fit() ([]float64, float64) {
 				v.Mul(v, bf(x))
 				v.Add(v, bf(r[k]))
 			}
-			e, _ := v.Sub(v, p.s.at(bf(x))).Float64()
+			e, _ := v.Sub(v, exact[i]).Float64()
 			worst = math.Max(worst, math.Abs(e*p.weight(x)))
 		}
 		if worst < math.Exp2(-p.bits) {
@@ -168,6 +172,48 @@ func cosTail(k int) series {
 	return func(n int) *big.Float {
 		return nf().Mul(nf().SetInt64(sign(n+k)), inv(factorial(2*(n+k))))
 	}
+}
+
+// erfTail is (erf x·√π/2/x - Σ first k terms)/z^k in z = x².
+func erfTail(k int) series {
+	return func(n int) *big.Float {
+		m := n + k
+		return nf().Quo(nf().SetInt64(sign(m)), nf().Mul(factorial(m), nf().SetInt64(int64(2*m+1))))
+	}
+}
+
+// twoOverSqrtPi is 2/√π.
+func twoOverSqrtPi() *big.Float { return nf().Quo(bf(2), nf().Sqrt(pi())) }
+
+// erfcx is e^(x²)·erfc x, x ≥ 0: by Taylor series below 1, by Laplace's continued fraction above.
+func erfcx(x *big.Float) *big.Float {
+	z := nf().Mul(x, x)
+	if v, _ := x.Float64(); v < 1 {
+		erf := nf().Mul(nf().Mul(twoOverSqrtPi(), x), erfTail(0).at(z))
+		return nf().Mul(expTail(0).at(z), erf.Sub(bf(1), erf))
+	}
+	f := nf().Set(x)
+	for k := 2500; k > 0; k-- {
+		f.Add(x, nf().Quo(rat(int64(k), 2), f))
+	}
+	return nf().Quo(nf().Quo(twoOverSqrtPi(), bf(2)), f)
+}
+
+// erfcG is x·erfcx x in s = 1/x².
+func erfcG(s *big.Float) *big.Float {
+	x := nf().Quo(bf(1), nf().Sqrt(s))
+	return nf().Mul(x, erfcx(x))
+}
+
+// cbrt by Newton's iteration.
+func cbrt(x *big.Float) *big.Float {
+	v, _ := x.Float64()
+	y := bf(math.Cbrt(v))
+	for i := 0; i < 7; i++ {
+		sq := nf().Mul(y, y)
+		y = nf().Quo(nf().Add(nf().Mul(bf(2), y), nf().Quo(x, sq)), bf(3))
+	}
+	return y
 }
 
 // pi by Machin's formula, ln2 by atanh(1/3)·2.
@@ -214,6 +260,11 @@ func list(v []float64) string {
 	return "[]float64{" + strings.Join(s, ", ") + "}"
 }
 
+// erfcEdges are the bounds of the intervals of s = 1/x² of erfc's approximations.
+var erfcEdges = []float64{1.0 / 1024, 0.03125, 0.09375, 0.21875, 0.4375, 1}
+
+func erfcMid(i int) float64 { return (erfcEdges[i] + erfcEdges[i+1]) / 2 }
+
 func main() {
 	one := func(float64) float64 { return 1 }
 	pw := func(k float64) func(float64) float64 {
@@ -225,29 +276,55 @@ func main() {
 	const q2 = 0.6170 // (π/4)² and a little
 	const t2 = 0.0755 // 0.2748²: see atanCore
 	polys := []poly{
-		{"exp3F64", "(e^r-1-r-r²/2)/r³, |r| ≤ ln2/2", expTail(3), -half2, half2, pw(3), 61, false},
-		{"exp4F64", "(e^r-1-r-r²/2-r³/6)/r⁴, |r| ≤ ln2/2", expTail(4), -half2, half2, pw(4), 64, false},
-		{"exp4F32", "the same for binary32", expTail(4), -half2, half2, pw(4), 33, true},
-		{"log1F64", "(2atanh(s)-2s)/s³ in s², s = (m-1)/(m+1), √½ ≤ m ≤ √2", atanhTail(1), 0, s2, pw(1), 59, false},
-		{"log2F64", "(2atanh(s)-2s-2s³/3)/s⁵ in s²", atanhTail(2), 0, s2, pw(2), 65, false},
-		{"log2F32", "the same for binary32", atanhTail(2), 0, s2, pw(2), 35.5, true},
-		{"sin1F64", "(sin r-r)/r³ in r², |r| ≤ π/4", sinTail(1), 0, q2, pw(1), 56.5, false},
-		{"sin2F64", "(sin r-r+r³/6)/r⁵ in r²", sinTail(2), 0, q2, pw(2), 60.5, false},
-		{"sin2F32", "the same for binary32", sinTail(2), 0, q2, pw(2), 31.5, true},
-		{"cos2F64", "(cos r-1+r²/2)/r⁴ in r²", cosTail(2), 0, q2, pw(2), 59, false},
-		{"cos3F64", "(cos r-1+r²/2-r⁴/24)/r⁶ in r²", cosTail(3), 0, q2, pw(3), 61, false},
-		{"cos3F32", "the same for binary32", cosTail(3), 0, q2, pw(3), 32, true},
-		{"atan1F64", "(atan t-t)/t³ in t², |t| ≤ 0.2748", atanTail(1), 0, t2, pw(1), 58, false},
-		{"atan2F64", "(atan t-t+t³/3)/t⁵ in t²", atanTail(2), 0, t2, pw(2), 62, false},
-		{"atan2F32", "the same for binary32", atanTail(2), 0, t2, pw(2), 33, true},
+		{"exp3F64", "(e^r-1-r-r²/2)/r³, |r| ≤ ln2/2", expTail(3).at, -half2, half2, pw(3), 61, false},
+		{"exp4F64", "(e^r-1-r-r²/2-r³/6)/r⁴, |r| ≤ ln2/2", expTail(4).at, -half2, half2, pw(4), 64, false},
+		{"exp4F32", "the same for binary32", expTail(4).at, -half2, half2, pw(4), 33, true},
+		{"log1F64", "(2atanh(s)-2s)/s³ in s², s = (m-1)/(m+1), √½ ≤ m ≤ √2", atanhTail(1).at, 0, s2, pw(1), 59, false},
+		{"log2F64", "(2atanh(s)-2s-2s³/3)/s⁵ in s²", atanhTail(2).at, 0, s2, pw(2), 65, false},
+		{"log2F32", "the same for binary32", atanhTail(2).at, 0, s2, pw(2), 35.5, true},
+		{"sin1F64", "(sin r-r)/r³ in r², |r| ≤ π/4", sinTail(1).at, 0, q2, pw(1), 56.5, false},
+		{"sin2F64", "(sin r-r+r³/6)/r⁵ in r²", sinTail(2).at, 0, q2, pw(2), 60.5, false},
+		{"sin2F32", "the same for binary32", sinTail(2).at, 0, q2, pw(2), 31.5, true},
+		{"cos2F64", "(cos r-1+r²/2)/r⁴ in r²", cosTail(2).at, 0, q2, pw(2), 59, false},
+		{"cos3F64", "(cos r-1+r²/2-r⁴/24)/r⁶ in r²", cosTail(3).at, 0, q2, pw(3), 61, false},
+		{"cos3F32", "the same for binary32", cosTail(3).at, 0, q2, pw(3), 32, true},
+		{"atan1F64", "(atan t-t)/t³ in t², |t| ≤ 0.2748", atanTail(1).at, 0, t2, pw(1), 58, false},
+		{"atan2F64", "(atan t-t+t³/3)/t⁵ in t²", atanTail(2).at, 0, t2, pw(2), 62, false},
+		{"atan2F32", "the same for binary32", atanTail(2).at, 0, t2, pw(2), 33, true},
 
 		// Binary32 results from binary64 arithmetic: 2^-40 of the result is far more than enough.
-		{"expW", "e^r, |r| ≤ ln2/2", expTail(0), -half2, half2, one, 40, false},
-		{"expm1W", "(e^r-1-r)/r², |r| ≤ ln2/2", expTail(2), -half2, half2, pw(1), 40, false},
-		{"logW", "(2atanh(s)-2s)/s³ in s²", atanhTail(1), 0, s2, pw(1), 41, false},
-		{"sinW", "(sin r-r)/r³ in r²", sinTail(1), 0, q2, pw(1), 40, false},
-		{"cosW", "(cos r-1)/r² in r²", cosTail(1), 0, q2, pw(1), 40, false},
-		{"atanW", "(atan t-t)/t³ in t²", atanTail(1), 0, t2, pw(1), 40, false},
+		{"expW", "e^r, |r| ≤ ln2/2", expTail(0).at, -half2, half2, one, 40, false},
+		{"expm1W", "(e^r-1-r)/r², |r| ≤ ln2/2", expTail(2).at, -half2, half2, pw(1), 40, false},
+		{"logW", "(2atanh(s)-2s)/s³ in s²", atanhTail(1).at, 0, s2, pw(1), 41, false},
+		{"sinW", "(sin r-r)/r³ in r²", sinTail(1).at, 0, q2, pw(1), 40, false},
+		{"cosW", "(cos r-1)/r² in r²", cosTail(1).at, 0, q2, pw(1), 40, false},
+		{"atanW", "(atan t-t)/t³ in t²", atanTail(1).at, 0, t2, pw(1), 40, false},
+		{"sinPiW", "(sin r-r)/r³ in r², |r| ≤ π/2", sinTail(1).at, 0, 2.4685, pw(1), 40, false},
+		{"cbrt0", "∛m, a first guess for 1 ≤ m < 8", cbrt, 1, 8, pw(-1.0 / 3), 7, true},
+
+		{"erf2F64", "(erf x·√π/2/x-1+z/3)/z² in z = x², |x| ≤ 1", erfTail(2).at, 0, 1, pw(2), 56.5, false},
+		{"erf2F32", "the same for binary32", erfTail(2).at, 0, 1, pw(2), 27, true},
+		{"erfW", "erf x·√π/2/x in z = x², |x| ≤ 1", erfTail(0).at, 0, 1, one, 41, false},
+		{"erfcW", "e^(x²)·erfc x in t = (x-2)/(x+2), 0 ≤ x ≤ 10.2", func(t *big.Float) *big.Float {
+			return erfcx(nf().Quo(nf().Mul(bf(2), nf().Add(bf(1), t)), nf().Sub(bf(1), t)))
+		}, -1, 0.6722, func(t float64) float64 { return 1 + 2*(1+t)/(1-t)*1.6 }, 40, false},
+	}
+	// x·e^(x²)·erfc x in s = 1/x², about the middle of each interval of s.
+	for i := range erfcEdges[1:] {
+		lo, hi := erfcEdges[i], erfcEdges[i+1]
+		mid := erfcMid(i)
+		g := nf()
+		g.Set(erfcG(bf(mid)))
+		f := func(u *big.Float) *big.Float {
+			if u.Sign() == 0 {
+				u = bf(1e-20)
+			}
+			return nf().Quo(nf().Sub(erfcG(nf().Add(bf(mid), u)), g), u)
+		}
+		width := (hi - lo) / 2
+		polys = append(polys,
+			poly{fmt.Sprintf("erfc%dF64", i), fmt.Sprintf("(g(%v+u)-g(%v))/u, g(s) = x·e^(x²)·erfc x, s = 1/x² in [%v, %v]", mid, mid, lo, hi), f, lo - mid, hi - mid, pw(1), 59, false},
+			poly{fmt.Sprintf("erfc%dF32", i), "the same for binary32", f, -width, width, pw(1), 29, true})
 	}
 	var b strings.Builder
 	b.WriteString("package shaders\n\n// Code generated by shaders/internal/mathcoef; DO NOT EDIT.\n\n")
@@ -273,6 +350,17 @@ func main() {
 	half := nf().Mul(rat(1, 2), atanTail(0).at(rat(1, 4)))
 	con("atanHalfF64", "atan ½", parts(half, false, 0, 0))
 	con("atanHalfF32", "atan ½", parts(half, true, 0, 0))
+	c0 := twoOverSqrtPi()
+	con("erfLeadF64", "2/√π", parts(c0, false, 0, 0))
+	con("erfLeadF32", "2/√π", parts(c0, true, 0, 0))
+	prec = 320
+	for i := range erfcEdges[1:] {
+		g := erfcG(bf(erfcMid(i)))
+		con(fmt.Sprintf("erfcMid%dF64", i), fmt.Sprintf("g(%v)", erfcMid(i)), parts(g, false, 0, 0))
+		con(fmt.Sprintf("erfcMid%dF32", i), "the same", parts(g, true, 0, 0))
+	}
+	con("erfcEdges", "the bounds of the intervals of s", erfcEdges)
+	prec = 1600
 	b.WriteString(")\n\n// twoOverPiBits are the bits of 2/π after the binary point, most significant word first.\nvar twoOverPiBits = []uint32{\n")
 	n := nf().SetMantExp(inv(ph), 42*32)
 	z, _ := n.Int(nil)

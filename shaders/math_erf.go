@@ -1,0 +1,150 @@
+package shaders
+
+import "nxvk/kernel"
+
+// erf and erfc have their true values. erf_inv follows the definition that Nx.BinaryBackend
+// computes, M. Giles's approximation of single precision ("Approximating the erfinv function",
+// 2010), step by step, since the digits that it prints are that approximation's.
+
+// erfSmall is erf a for 0 ≤ a ≤ 1: a·2/√π·(1 - z/3 + z²P(z)), z = a².
+func (f *fp) erfSmall(a val) pair {
+	z := f.twoMul(a, a)
+	const third = 1.0 / 3
+	t := f.mulPair(z, pair{f.c(-third), f.c(pick(f, -0x1.5555555555555p-56, float64(float32(third))-third))})
+	s := f.fastTwoSum(f.c(1), t.h)
+	tail := f.mul(f.mul(z.h, z.h), f.poly(z.h, pick(f, erf2F64, erf2F32)))
+	s = f.fastTwoSum(s.h, f.add(f.add(s.l, t.l), tail))
+	lead := pick(f, erfLeadF64, erfLeadF32)
+	return f.mulPair(f.mulSingle(s, a), pair{f.c(lead[0]), f.c(lead[1])})
+}
+
+// erfcLarge is erfc a for a ≥ 1 as m·2^k: e^(-a²)·g(1/a²)/a. Beyond 30 (12) nothing is left of it.
+func (f *fp) erfcLarge(a val) (m pair, k val) {
+	a = f.min(a, pick(f, 30.0, 12.0))
+	sq := f.twoMul(a, a)
+	e := f.expCore(pair{f.max(f.neg(sq.h), pick(f, -1000.0, -160.0)), f.neg(sq.l)})
+	s := f.b.Bin(kernel.FDiv, f.c(1), sq.h)
+	p := pick(f,
+		[][]float64{erfc0F64, erfc1F64, erfc2F64, erfc3F64, erfc4F64},
+		[][]float64{erfc0F32, erfc1F32, erfc2F32, erfc3F32, erfc4F32})
+	g := pick(f,
+		[][]float64{erfcMid0F64, erfcMid1F64, erfcMid2F64, erfcMid3F64, erfcMid4F64},
+		[][]float64{erfcMid0F32, erfcMid1F32, erfcMid2F32, erfcMid3F32, erfcMid4F32})
+	// choose picks by the interval that s lies in.
+	var above [4]val
+	for i := range above {
+		above[i] = f.le(f.c(erfcEdges[i+1]), s)
+	}
+	choose := func(of func(i int) float64) val {
+		v := f.c(of(0))
+		for i := range above {
+			v = f.sel(above[i], f.c(of(i+1)), v)
+		}
+		return v
+	}
+	n := 0
+	for _, c := range p {
+		n = max(n, len(c))
+	}
+	u := f.sub(s, choose(func(i int) float64 { return (erfcEdges[i] + erfcEdges[i+1]) / 2 }))
+	var v val
+	for j := n - 1; j >= 0; j-- {
+		c := choose(func(i int) float64 {
+			if j < len(p[i]) {
+				return p[i][j]
+			}
+			return 0
+		})
+		if v == 0 {
+			v = c
+		} else {
+			v = f.mad(v, u, c)
+		}
+	}
+	t := f.fastTwoSum(choose(func(i int) float64 { return g[i][0] }), f.mul(u, v))
+	t.l = f.add(t.l, choose(func(i int) float64 { return g[i][1] }))
+	return f.divPair(f.mulPair(f.mantissa(e), t), f.single(a)), e.k
+}
+
+func (f *fp) erf(x val) val {
+	a := f.abs(x)
+	out := f.branch(f.lt(a, f.c(1)), []kernel.Type{f.t}, func() []val {
+		return []val{f.sum(f.erfSmall(a))}
+	}, func() []val {
+		m, k := f.erfcLarge(f.min(a, 7))
+		e := f.mulExact(m, f.pow2(k))
+		s := f.fastTwoSum(f.c(1), f.neg(e.h))
+		return []val{f.add(s.h, f.sub(s.l, e.l))}
+	})
+	// Below 2^-55 the product with 2/√π is all there is, and exact products may underflow.
+	tiny := f.mul(x, f.c(pick(f, erfLeadF64, erfLeadF32)[0]))
+	small := f.lt(a, f.c(pick(f, 0x1p-400, 0x1p-40)))
+	return f.sel(small, tiny, f.withSign(out[0], x))
+}
+
+func (f *fp) erfc(x val) val {
+	a := f.abs(x)
+	negative := f.lt(x, f.c(0))
+	out := f.branch(f.lt(a, f.c(1)), []kernel.Type{f.t}, func() []val {
+		e := f.erfSmall(a)
+		e = f.selPair(negative, e, f.negPair(e))
+		s := f.fastTwoSum(f.c(1), e.h)
+		return []val{f.add(s.h, f.add(s.l, e.l))}
+	}, func() []val {
+		m, k := f.erfcLarge(a)
+		e := f.mulExact(m, f.pow2(f.maxInt(k, 2-f.bias)))
+		s := f.fastTwoSum(f.c(2), f.neg(e.h))
+		return []val{f.sel(negative, f.add(s.h, f.sub(s.l, e.l)), f.roundScaled(m, k))}
+	})
+	return f.sel(f.isNaN(x), x, out[0])
+}
+
+func (f *fp) maxInt(k val, lo int) val {
+	return f.sel(f.b.Cmp(kernel.SLt, k, f.ci(int64(lo))), f.ci(int64(lo)), k)
+}
+
+// erfWide is erf x in binary64 to about 2^-40: a polynomial below 1, else 1-erfc.
+func (f *fp) erfWide(x val) val {
+	a := f.min(f.abs(x), 5)
+	y := f.sel(f.lt(a, f.c(1)), f.erfSmallWide(a), f.sub(f.c(1), f.erfcPositiveWide(a)))
+	return f.withSign(y, x)
+}
+
+func (f *fp) erfcWide(x val) val {
+	a := f.min(f.abs(x), 10.2)
+	y := f.sel(f.lt(a, f.c(0.5)), f.sub(f.c(1), f.erfSmallWide(a)), f.erfcPositiveWide(a))
+	return f.sel(f.lt(x, f.c(0)), f.sub(f.c(2), y), y)
+}
+
+func (f *fp) erfSmallWide(a val) val {
+	return f.mul(f.mul(a, f.c(erfLeadF64[0])), f.poly(f.mul(a, a), erfW))
+}
+
+func (f *fp) erfcPositiveWide(a val) val {
+	t := f.b.Bin(kernel.FDiv, f.sub(a, f.c(2)), f.add(a, f.c(2)))
+	return f.mul(f.expWide(f.neg(f.mul(a, a))), f.poly(t, erfcW))
+}
+
+// Giles's two polynomials in w - 5/2 and √w - 3, w = -ln((1-x)(1+x)), highest order first.
+var (
+	erfInvCentral = []float64{2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941}
+	erfInvTail    = []float64{-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682}
+)
+
+func (f *fp) erfInv(x val) val {
+	w := f.neg(f.log(f.mul(f.sub(f.c(1), x), f.add(f.c(1), x))))
+	central := f.lt(w, f.c(5))
+	u := f.sel(central, f.sub(w, f.c(2.5)), f.sub(Sqrt(f.b, f.sel(central, f.c(5), w)), f.c(3)))
+	var p val
+	for i := range erfInvCentral {
+		c := f.sel(central, f.c(erfInvCentral[i]), f.c(erfInvTail[i]))
+		if i == 0 {
+			p = c
+		} else {
+			p = f.mad(p, u, c)
+		}
+	}
+	y := f.mul(p, x)
+	y = f.sel(f.eq(f.abs(x), f.c(1)), f.withSign(f.inf(1), x), y)
+	return f.sel(f.eq(x, f.c(0)), f.c(0), y)
+}
