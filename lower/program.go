@@ -82,3 +82,14 @@ type Program struct {
 	Outs    []Out
 	Params  []graph.Param
 }
+
+// Widened is how an element of type t lies in the argument table: in its kernel's register type.
+func Widened(bits uint64, t graph.Type) uint64 {
+	switch t {
+	case graph.F16, graph.BF16:
+		return graph.ConvertBits(bits, t, graph.F32)
+	case graph.S8, graph.S16:
+		return graph.ConvertBits(bits, t, graph.S32)
+	}
+	return bits
+}

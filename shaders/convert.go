@@ -146,11 +146,32 @@ func Round(b *kernel.Builder, t graph.Type, v kernel.Value) kernel.Value {
 func CanonNaN(b *kernel.Builder, t graph.Type, v kernel.Value) kernel.Value {
 	switch t {
 	case graph.F32:
-		return b.Select(b.Cmp(kernel.FNe, v, v), b.ConstBits(kernel.F32, 0x7fc00000), v)
+		return b.Select(isNaN(b, v), b.ConstBits(kernel.F32, 0x7fc00000), v)
 	case graph.F64:
-		return b.Select(b.Cmp(kernel.FNe, v, v), b.ConstBits(kernel.F64, 0x7ff8000000000000), v)
+		return b.Select(isNaN(b, v), b.ConstBits(kernel.F64, 0x7ff8000000000000), v)
 	}
 	return v // Narrow does it for the 16-bit types, integers have none
+}
+
+// magnitude is the bit pattern of a float register without its sign.
+func magnitude(b *kernel.Builder, x kernel.Value) kernel.Value {
+	if b.TypeOf(x) == kernel.F32 {
+		return b.And(b.BitsTo(kernel.I32, x), b.I32(0x7fffffff))
+	}
+	return b.And(b.BitsTo(kernel.I64, x), b.ConstInt(kernel.I64, math.MaxInt64))
+}
+
+// infinityBits is the magnitude of infinity in float register r.
+func infinityBits(b *kernel.Builder, r kernel.Type) kernel.Value {
+	if r == kernel.F32 {
+		return b.I32(0x7f800000)
+	}
+	return b.ConstInt(kernel.I64, 0x7ff0000000000000)
+}
+
+// isNaN looks at the bits: drivers may take it that floats are never NaN.
+func isNaN(b *kernel.Builder, x kernel.Value) kernel.Value {
+	return b.Cmp(kernel.ULt, infinityBits(b, b.TypeOf(x)), magnitude(b, x))
 }
 
 // Convert is Nx's as_type between register values. v is canonical for from; the result is one that

@@ -1,0 +1,379 @@
+package lower
+
+import (
+	"errors"
+	"fmt"
+
+	"nxvk/graph"
+	"nxvk/kernel"
+	"nxvk/shaders"
+)
+
+// Lower turns a verified graph into a Program for a device. What only moves axes about (reshape, squeeze,
+// broadcast, transpose, reverse, bitcast, slices with constant starts) costs nothing: it changes the layout through
+// which later kernels read. Nodes that no result needs are dropped. The error is a *shaders.Unsupported
+// where the device lacks a type or an op has no kernel.
+func Lower(g *graph.Graph, t kernel.Target) (*Program, error) {
+	l := &lowering{g: g, t: t, p: &Program{Params: g.Params}, kernels: map[[32]byte]int{}}
+	l.start()
+	live := l.live()
+	for i := range g.Nodes {
+		if !live[len(g.Params)+i] {
+			continue
+		}
+		if err := l.node(i); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range g.Outs {
+		if err := l.out(r); err != nil {
+			return nil, err
+		}
+	}
+	l.barriers()
+	return l.p, nil
+}
+
+// Tier says who can run an operation.
+type Tier uint8
+
+const (
+	Device Tier = iota // a kernel of this device
+	None               // nobody in this process: the caller must
+)
+
+func (t Tier) String() string { return [...]string{"device", "none"}[t] }
+
+// TierOf says where a node over operands of the given specs runs: a pure function of op, types, shapes,
+// attributes and device.
+func TierOf(t kernel.Target, n graph.Node, in []graph.Param) Tier {
+	g := &graph.Graph{Params: in, Nodes: []graph.Node{n}, Outs: []graph.Ref{graph.Ref(len(in))}}
+	g.Nodes[0].In = make([]graph.Ref, len(in))
+	for i := range in {
+		g.Nodes[0].In[i] = graph.Ref(i)
+	}
+	if graph.Verify(g) != nil {
+		return None
+	}
+	if _, err := Lower(g, t); err != nil {
+		return None
+	}
+	return Device
+}
+
+// place is where a value of the graph is: a tensor in a buffer, or a number that every element shares.
+type place struct {
+	spec   graph.Spec
+	buf    int // tensors: -1 for a shared number
+	layout graph.Layout
+	param  int    // a by-value parameter, or -1
+	bits   uint64 // else the constant, in spec.Type
+}
+
+func (p *place) tensor() bool   { return p.buf >= 0 }
+func (p *place) constant() bool { return p.buf < 0 && p.param < 0 }
+
+type lowering struct {
+	g       *graph.Graph
+	t       kernel.Target
+	p       *Program
+	at      []place // by Ref
+	kernels map[[32]byte]int
+}
+
+// start places the parameters. Those that a Program does not use have a buffer all the same, so that
+// callers bind by position.
+func (l *lowering) start() {
+	l.at = make([]place, len(l.g.Params)+len(l.g.Nodes))
+	for i, p := range l.g.Params {
+		if p.ByValue {
+			l.at[i] = place{spec: p.Spec, buf: -1, param: i}
+			continue
+		}
+		layout := p.Layout
+		if layout.Strides == nil {
+			layout = graph.Layout{Offset: layout.Offset, Strides: p.Shape.Strides()}
+		}
+		_, hi := graph.Reach(p.Shape, layout)
+		l.at[i] = place{spec: p.Spec, buf: len(l.p.Bufs), layout: layout, param: -1}
+		l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufParam, Index: i, Bytes: uint64(hi * p.Type.Size())})
+	}
+}
+
+// live marks the values that the results need.
+func (l *lowering) live() []bool {
+	live := make([]bool, len(l.at))
+	for _, r := range l.g.Outs {
+		live[r] = true
+	}
+	for i := len(l.g.Nodes) - 1; i >= 0; i-- {
+		if live[len(l.g.Params)+i] {
+			for _, r := range l.g.Nodes[i].In {
+				live[r] = true
+			}
+		}
+	}
+	return live
+}
+
+// temp adds a buffer for a result of spec.
+func (l *lowering) temp(s graph.Spec) int {
+	l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufTemp, Bytes: uint64(s.Shape.Size() * s.Type.Size())})
+	return len(l.p.Bufs) - 1
+}
+
+func (l *lowering) node(i int) error {
+	n := &l.g.Nodes[i]
+	ref := len(l.g.Params) + i
+	if v, ok := l.view(n); ok {
+		l.at[ref] = v
+		return nil
+	}
+	in := make([]place, len(n.In))
+	for k, r := range n.In {
+		in[k] = l.at[r]
+	}
+	plan, used, err := l.plan(n, in)
+	if err != nil {
+		return wrap(n, err)
+	}
+	buf := l.temp(n.Spec)
+	l.at[ref] = place{spec: n.Spec, buf: buf, layout: graph.Contiguous(n.Shape), param: -1}
+	l.emit(plan, used, buf)
+	return nil
+}
+
+func wrap(n *graph.Node, err error) error {
+	var u *shaders.Unsupported
+	if errors.As(err, &u) {
+		return err
+	}
+	return fmt.Errorf("lower: %s: %w", n.Op, err)
+}
+
+// plan asks the generators. used are the places behind the plan's operand slots.
+func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, error) {
+	t, at := l.t, &n.Attrs
+	tensors := func(k int) shaders.Operand { return l.operand(&in[k]) }
+	var plan *shaders.Plan
+	var err error
+	switch n.Op {
+	case graph.OpIota:
+		plan, err = shaders.Iota(t, n.Spec, at.Axis)
+	case graph.OpEye:
+		plan, err = shaders.Eye(t, n.Spec)
+	case graph.OpReshape, graph.OpAsType, graph.OpBroadcast:
+		x := l.leaf(&in[0], "", 0)
+		if n.Op == graph.OpReshape && in[0].tensor() {
+			// A copy in the operand's own shape has the elements in the result's order.
+			plan, err = shaders.Copy(t, x, graph.Spec{Type: n.Type, Shape: in[0].spec.Shape})
+			break
+		}
+		plan, err = shaders.Copy(t, x, n.Spec)
+	case graph.OpPad:
+		v := in[1]
+		plan, err = shaders.Pad(t, tensors(0), l.leaf(&v, n.Op, n.Type), n.Spec, at.Pad)
+	case graph.OpSlice:
+		plan, err = shaders.Slice(t, tensors(0), l.leaves(in[1:]), n.Spec, at.Lengths, at.Strides)
+	case graph.OpPutSlice:
+		plan, err = shaders.PutSlice(t, tensors(0), tensors(1), l.leaves(in[2:]), n.Spec)
+	case graph.OpConcat, graph.OpStack:
+		xs := make([]shaders.Operand, len(in))
+		for k := range in {
+			xs[k] = tensors(k)
+		}
+		if n.Op == graph.OpConcat {
+			plan, err = shaders.Concat(t, xs, n.Spec, at.Axis)
+		} else {
+			plan, err = shaders.Stack(t, xs, n.Spec, at.Axis)
+		}
+	case graph.OpSum, graph.OpProduct, graph.OpReduceMax, graph.OpReduceMin, graph.OpAll, graph.OpAny:
+		plan, err = shaders.Reduce(t, n.Op, tensors(0), n.Spec, at.Axes, at.Acc)
+	case graph.OpArgMax, graph.OpArgMin:
+		plan, err = shaders.ArgReduce(t, n.Op, tensors(0), n.Spec, at.Axis, at.High)
+	case graph.OpDot:
+		plan, err = shaders.Dot(t, tensors(0), tensors(1), n.Spec, *at)
+	default:
+		if !shaders.ElementwiseOp(n.Op) {
+			return nil, nil, &shaders.Unsupported{Op: n.Op, Type: n.Type, Why: "there is no kernel for it"}
+		}
+		plan, err = l.elementwise(n, in)
+	}
+	return plan, in, err
+}
+
+// elementwise makes a region of one node.
+func (l *lowering) elementwise(n *graph.Node, in []place) (*shaders.Plan, error) {
+	r := &shaders.Region{Shape: n.Shape, Outs: []int{len(in)}}
+	node := shaders.RegionNode{Op: n.Op, Type: n.Type}
+	for k := range in {
+		r.In = append(r.In, l.leaf(&in[k], n.Op, n.Type))
+		node.In = append(node.In, k)
+	}
+	r.Nodes = []shaders.RegionNode{node}
+	return shaders.Elementwise(l.t, r)
+}
+
+// leaf is a place as an operand of a kernel that reads numbers from its argument table. A constant that
+// op only values gets the narrowest type that holds it.
+func (l *lowering) leaf(p *place, op graph.Op, out graph.Type) shaders.Leaf {
+	f := shaders.Leaf{Operand: shaders.Operand{Spec: p.spec, Layout: p.layout}}
+	switch {
+	case p.tensor():
+	case p.constant():
+		f.Const, f.Bits = true, p.bits
+		f.Type, f.Bits = NarrowValue(op, out, f.Type, f.Bits)
+	default:
+		f.ByValue = true
+	}
+	return f
+}
+
+func (l *lowering) leaves(in []place) []shaders.Leaf {
+	out := make([]shaders.Leaf, len(in))
+	for k := range in {
+		out[k] = l.leaf(&in[k], "", 0)
+	}
+	return out
+}
+
+// operand is a place as a tensor in memory. A shared number is put into a buffer of one element, which
+// every element of the tensor is read from.
+func (l *lowering) operand(p *place) shaders.Operand {
+	if !p.tensor() {
+		l.materialize(p)
+	}
+	return shaders.Operand{Spec: p.spec, Layout: p.layout}
+}
+
+func (l *lowering) materialize(p *place) {
+	one := graph.Spec{Type: p.spec.Type}
+	if p.constant() {
+		data := make([]byte, p.spec.Type.Size())
+		for i := range data {
+			data[i] = byte(p.bits >> (8 * i))
+		}
+		l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufConst, Bytes: uint64(len(data)), Data: data})
+		p.buf = len(l.p.Bufs) - 1
+	} else {
+		src := *p
+		src.spec.Shape = nil
+		plan, err := shaders.Copy(l.t, l.leaf(&src, "", 0), one)
+		if err != nil {
+			panic("lower: copying a number: " + err.Error()) // its type was accepted as a parameter's
+		}
+		p.buf = l.temp(one)
+		l.emit(plan, []place{src}, p.buf)
+	}
+	p.param = -1
+	p.layout = graph.Layout{Strides: make([]int, len(p.spec.Shape))}
+}
+
+// emit adds a plan's launches. Slots are the operands in, then the result, then temporaries.
+func (l *lowering) emit(plan *shaders.Plan, in []place, out int) {
+	slots := make([]int, 0, len(in)+1+len(plan.Temps))
+	for _, p := range in {
+		slots = append(slots, p.buf)
+	}
+	slots = append(slots, out)
+	for _, bytes := range plan.Temps {
+		l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufTemp, Bytes: bytes})
+		slots = append(slots, len(l.p.Bufs)-1)
+	}
+	for _, launch := range plan.Launches {
+		s := Step{Kernel: l.intern(launch.Kernel), Grid: launch.Grid}
+		for _, a := range launch.Args {
+			arg := Arg{Imm: a.Imm}
+			switch a.Kind {
+			case shaders.Addr:
+				arg.Kind, arg.Buf, arg.Offset = ArgAddr, slots[a.Slot], a.Offset
+			case shaders.Imm:
+				arg.Kind = ArgImm
+			case shaders.Value:
+				arg.Kind, arg.Param, arg.Conv = ArgValue, in[a.Slot].param, ValueConv{From: a.From, To: a.To}
+			}
+			s.Args = append(s.Args, arg)
+		}
+		for _, a := range launch.Access {
+			s.Access = append(s.Access, Access{Buf: slots[a.Slot], Lo: a.Lo, Hi: a.Hi, Write: a.Write})
+		}
+		l.p.Steps = append(l.p.Steps, s)
+	}
+}
+
+// intern keeps one of equal kernels.
+func (l *lowering) intern(k *kernel.Kernel) int {
+	h := k.Hash()
+	if i, ok := l.kernels[h]; ok {
+		return i
+	}
+	l.kernels[h] = len(l.p.Kernels)
+	l.p.Kernels = append(l.p.Kernels, k)
+	return len(l.p.Kernels) - 1
+}
+
+// out makes a value a result. A number is spread over a tensor; a view that leaves most of its buffer
+// unused is copied, so that it does not keep the buffer alive.
+func (l *lowering) out(r graph.Ref) error {
+	p := l.at[r]
+	lo, hi := 0, 0
+	if p.tensor() {
+		lo, hi = graph.Reach(p.spec.Shape, p.layout)
+	}
+	kind := BufConst
+	if p.tensor() {
+		kind = l.p.Bufs[p.buf].Kind
+	}
+	waste := p.tensor() && uint64((hi-lo)*p.spec.Type.Size()) < l.p.Bufs[p.buf].Bytes/2
+	if kind == BufConst || waste {
+		plan, err := shaders.Copy(l.t, l.leaf(&p, "", 0), p.spec)
+		if err != nil {
+			return err
+		}
+		buf := l.temp(p.spec)
+		l.emit(plan, []place{p}, buf)
+		p = place{spec: p.spec, buf: buf, layout: graph.Contiguous(p.spec.Shape), param: -1}
+		l.at[r] = p
+	}
+	if b := &l.p.Bufs[p.buf]; b.Kind == BufTemp {
+		b.Kind = BufOut
+	}
+	l.p.Outs = append(l.p.Outs, Out{Buf: p.buf, Layout: p.layout, Spec: p.spec})
+	return nil
+}
+
+// NarrowValue finds the narrowest type that holds a number exactly, for an operation that takes its
+// operands by value and not by representation: a kernel for f32 then need not compute in f64 because the
+// literal 2 arrived as an s32. For other operations it yields what it was given.
+func NarrowValue(op graph.Op, out, t graph.Type, bits uint64) (graph.Type, uint64) {
+	if _, ok := byValueOps[op]; !ok || t == out {
+		return t, bits
+	}
+	candidates := []graph.Type{graph.S16}
+	if out.Float() {
+		candidates = []graph.Type{out, graph.S8, graph.S16, graph.F32}
+	}
+	if t.Float() {
+		candidates = []graph.Type{out, graph.F16, graph.F32}
+	}
+	for _, c := range candidates {
+		if c.Size() > t.Size() || c == t || t.Float() && !c.Float() {
+			continue
+		}
+		n := graph.ConvertBits(bits, t, c)
+		// Wrapping takes negative numbers to large unsigned ones and back.
+		wrapped := c.Signed() && !t.Signed() && t.Int() && int64(graph.ConvertBits(n, c, graph.S64)) < 0
+		if graph.ConvertBits(n, c, t) == bits && !wrapped {
+			return c, n
+		}
+	}
+	return t, bits
+}
+
+var byValueOps = func() map[graph.Op]struct{} {
+	m := map[graph.Op]struct{}{graph.OpSelect: {}, graph.OpClip: {}, graph.OpPad: {}}
+	for _, op := range graph.Binary {
+		m[op] = struct{}{}
+	}
+	return m
+}()

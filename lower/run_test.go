@@ -1,0 +1,229 @@
+package lower
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand"
+	"testing"
+
+	"nxvk/graph"
+	"nxvk/kernel"
+)
+
+// A tensor of the tests: its elements in row-major order, each as the bits of its type.
+type tensor struct {
+	graph.Spec
+	bits []uint64
+}
+
+// laidOut is a tensor in a buffer, in some layout.
+type laidOut struct {
+	tensor
+	layout graph.Layout
+	buf    []byte
+	value  bool // travels by value
+}
+
+var testTargets = map[string]kernel.Target{
+	"cpu":      target(kernel.CPU),
+	"discrete": target(kernel.Discrete),
+}
+
+func target(c kernel.Class) kernel.Target {
+	return kernel.Target{Class: c, F64: true, I64: true, Mem8: true, Mem16: true, MaxShared: 32 << 10, MaxInvocations: 1024,
+		MaxGroups: [3]uint32{65535, 65535, 65535}, Subgroup: 8, Num: kernel.Exact}
+}
+
+func put(buf []byte, t graph.Type, i int, bits uint64) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], bits)
+	copy(buf[i*t.Size():(i+1)*t.Size()], b[:])
+}
+
+func get(buf []byte, t graph.Type, i int) uint64 {
+	var b [8]byte
+	copy(b[:], buf[i*t.Size():(i+1)*t.Size()])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// each calls f with every index of s, in row-major order.
+func each(s graph.Shape, f func(n int, at []int)) {
+	at := make([]int, len(s))
+	for n := 0; n < s.Size(); n++ {
+		f(n, at)
+		for k := len(s) - 1; k >= 0; k-- {
+			at[k]++
+			if at[k] < s[k] {
+				break
+			}
+			at[k] = 0
+		}
+	}
+}
+
+func offset(l graph.Layout, at []int) int {
+	o := l.Offset
+	for k, i := range at {
+		o += i * l.Strides[k]
+	}
+	return o
+}
+
+// layOut puts t into a buffer in a layout.
+func layOut(t tensor, l graph.Layout) laidOut {
+	_, hi := graph.Reach(t.Shape, l)
+	x := laidOut{tensor: t, layout: l, buf: make([]byte, hi*t.Type.Size())}
+	each(t.Shape, func(n int, at []int) { put(x.buf, t.Type, offset(l, at), t.bits[n]) })
+	return x
+}
+
+// layoutKinds are ways to lie in memory that tests go through.
+var layoutKinds = []string{"contiguous", "offset", "transposed", "reversed", "spread"}
+
+// layoutOf makes a layout of a kind for a shape.
+func layoutOf(kind string, s graph.Shape) graph.Layout {
+	l := graph.Contiguous(s)
+	switch kind {
+	case "offset":
+		l.Offset = 3
+	case "transposed": // column-major
+		n := 1
+		for k := range s {
+			l.Strides[k] = n
+			n *= s[k]
+		}
+	case "reversed":
+		for k := range s {
+			l.Offset += (s[k] - 1) * l.Strides[k]
+			l.Strides[k] = -l.Strides[k]
+		}
+	case "spread":
+		n := 2
+		for k := len(s) - 1; k >= 0; k-- {
+			l.Strides[k] = n
+			n *= s[k] + 1
+		}
+		l.Offset = 4
+	}
+	return l
+}
+
+// runGraph lowers g, checks the Program and runs it on the interpreter.
+func runGraph(t *testing.T, tg kernel.Target, g *graph.Graph, in []laidOut) []tensor {
+	t.Helper()
+	for i := range in {
+		g.Params[i].Layout = in[i].layout
+		g.Params[i].ByValue = in[i].value
+		if in[i].value {
+			g.Params[i].Layout = graph.Layout{}
+		}
+	}
+	if err := graph.Verify(g); err != nil {
+		t.Fatalf("%v\n%v", err, g)
+	}
+	p, err := Lower(g, tg)
+	if err != nil {
+		t.Fatalf("%v\n%v", err, g)
+	}
+	if err := Check(p); err != nil {
+		t.Fatalf("%v\n%v%v", err, g, p)
+	}
+	out, err := interpret(p, in)
+	if err != nil {
+		t.Fatalf("%v\n%v%v", err, g, p)
+	}
+	return out
+}
+
+// interpret runs a Program on the interpreter.
+func interpret(p *Program, in []laidOut) ([]tensor, error) {
+	bufs := make([][]byte, len(p.Bufs))
+	for i, b := range p.Bufs {
+		switch b.Kind {
+		case BufParam:
+			bufs[i] = in[b.Index].buf
+			if uint64(len(bufs[i])) < b.Bytes {
+				return nil, fmt.Errorf("parameter %d has %d bytes, the program wants %d", b.Index, len(bufs[i]), b.Bytes)
+			}
+		case BufConst:
+			bufs[i] = b.Data
+		default:
+			bufs[i] = make([]byte, b.Bytes)
+			for k := range bufs[i] {
+				bufs[i][k] = 0xa5
+			}
+		}
+	}
+	for i, s := range p.Steps {
+		k := p.Kernels[s.Kernel]
+		args := make([]kernel.Bind, len(s.Args))
+		for j, a := range s.Args {
+			switch a.Kind {
+			case ArgAddr:
+				args[j].Buf = bufs[a.Buf][a.Offset:]
+			case ArgImm:
+				args[j].Bits = a.Imm
+			case ArgValue:
+				args[j].Bits = Widened(graph.ConvertBits(in[a.Param].bits[0], a.Conv.From, a.Conv.To), a.Conv.To)
+			}
+		}
+		if err := kernel.Run(k, s.Grid, args); err != nil {
+			return nil, fmt.Errorf("step %d: %w\n%s", i, err, k.Text())
+		}
+	}
+	var outs []tensor
+	for _, o := range p.Outs {
+		t := tensor{Spec: o.Spec, bits: make([]uint64, o.Spec.Shape.Size())}
+		each(o.Spec.Shape, func(n int, at []int) { t.bits[n] = get(bufs[o.Buf], o.Spec.Type, offset(o.Layout, at)) })
+		outs = append(outs, t)
+	}
+	return outs, nil
+}
+
+// hard are values of t that find mistakes.
+func hard(t graph.Type) []uint64 {
+	m := ^uint64(0) >> (64 - 8*t.Size())
+	if t.Int() {
+		vs := []uint64{0, 1, 2, 3, 5, 7, 8, 10, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1<<15 - 1, 1 << 15, 1<<16 - 1, 1 << 24, 1<<24 + 1, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 53, 1<<53 + 1,
+			1<<60 + 1<<36 + 1, 1<<63 - 1, 1 << 63, 1<<64 - 1}
+		for i, n := 0, len(vs); i < n; i++ {
+			vs = append(vs, -vs[i])
+		}
+		for i := range vs {
+			vs[i] &= m
+		}
+		return vs
+	}
+	var vs []uint64
+	for _, f := range hardFloats {
+		vs = append(vs, graph.FromFloat(f, t), graph.FromFloat(-f, t))
+	}
+	quiet := map[graph.Type]uint64{graph.F16: 0x7e00, graph.BF16: 0x7fc0, graph.F32: 0x7fc00000, graph.F64: 0x7ff8 << 48}[t]
+	inf := map[graph.Type]uint64{graph.F16: 0x7c00, graph.BF16: 0x7f80, graph.F32: 0x7f800000, graph.F64: 0x7ff0 << 48}[t]
+	return append(vs, quiet, inf|1, quiet|(m+1)>>1, inf, inf-1, 1, 2, 3)
+}
+
+var hardFloats = []float64{0, 1, 2, 3, 10, 0.5, 1.5, 2.5, 0.25, 0.3, 0.7, 7, 100, 127.5, 128, 255, 256, 300.7, 2049, 2051, 32767.5, 32768, 65504, 65519, 65520, 65535, 1 << 24, 1<<24 + 1, 1<<31 - 1, 1 << 31, 1<<32 - 1,
+	1 << 32, 1 << 53, 1 << 62, 1 << 63, 1 << 64, 1e10, 1e20, 3.4028234663852886e38, 3.4028235677973366e38, 1e300, 6.1e-5, 5.96e-8, 2.98e-8, 2.9802322387695312e-8, 1.1754943508222875e-38, 1e-40, 1.4e-45, 1e-300, 5e-324, 2049 + 0x1p-30}
+
+// random draws elements of t: hard ones, small ones and any bits.
+func random(r *rand.Rand, s graph.Spec) tensor {
+	t := tensor{Spec: s, bits: make([]uint64, s.Shape.Size())}
+	h := hard(s.Type)
+	m := ^uint64(0) >> (64 - 8*s.Type.Size())
+	for i := range t.bits {
+		switch r.Intn(3) {
+		case 0:
+			t.bits[i] = h[r.Intn(len(h))]
+		case 1:
+			if s.Type.Float() {
+				t.bits[i] = graph.FromFloat(r.NormFloat64()*10, s.Type)
+			} else {
+				t.bits[i] = uint64(r.Intn(41)-20) & m
+			}
+		default:
+			t.bits[i] = r.Uint64() & m
+		}
+	}
+	return t
+}
