@@ -149,6 +149,9 @@ func GoStringPtr(p *byte, limit int) string {
 	return string(b)
 }
 
+// WholeSize is VK_WHOLE_SIZE: to the end of the memory or buffer.
+const WholeSize = ^uint64(0)
+
 // Version makes an API version.
 func Version(major, minor, patch uint32) uint32 { return major<<22 | minor<<12 | patch }
 
