@@ -107,17 +107,25 @@ defmodule Nx.Vulkan.Port do
     end
   end
 
+  # A device whose port has ended is its supervisor's to restart; when that has given up, nobody starts it unasked.
   defp start_child(device) do
-    with :ok <- ensure_application(device),
-         :ok <- not_down(device) do
-      case DynamicSupervisor.start_child(
-             Nx.Vulkan.Port.Devices,
-             {Nx.Vulkan.Port.Supervisor, device}
-           ) do
-        {:ok, _} -> started(device)
-        {:error, {:already_started, pid}} -> await(device, pid, 100)
-        {:error, reason} -> {:error, start_error(device, reason)}
+    with :ok <- ensure_application(device) do
+      supervisor = Process.whereis(Nx.Vulkan.Port.Supervisor.name(device))
+
+      case :persistent_term.get({__MODULE__, device}, nil) do
+        %__MODULE__{} = port -> {:ok, port}
+        {:restarting, last} when supervisor == nil -> {:error, down(device, last)}
+        {:restarting, _} -> await(device, supervisor)
+        nil -> start_supervisor(device)
       end
+    end
+  end
+
+  defp start_supervisor(device) do
+    case DynamicSupervisor.start_child(Nx.Vulkan.Port.Devices, {Nx.Vulkan.Port.Supervisor, device}) do
+      {:ok, _} -> started(device)
+      {:error, {:already_started, pid}} -> await(device, pid)
+      {:error, reason} -> {:error, start_error(device, reason)}
     end
   end
 
@@ -130,18 +138,19 @@ defmodule Nx.Vulkan.Port do
   end
 
   # A supervisor that restarts its child answers when that is done.
-  defp await(device, supervisor, tries) do
-    alive? =
-      try do
-        Supervisor.count_children(supervisor) != nil
-      catch
-        :exit, _ -> false
-      end
+  defp await(device, supervisor) do
+    try do
+      Supervisor.count_children(supervisor)
+    catch
+      # It gives up at this moment.
+      :exit, _ -> :ok
+    end
 
-    case whereis(device) do
-      %__MODULE__{} = port -> {:ok, port}
-      nil when not alive? or tries == 0 -> with(:ok <- not_down(device), do: start_child(device))
-      nil -> Process.sleep(10) && await(device, supervisor, tries - 1)
+    with nil <- whereis(device) do
+      Process.sleep(10)
+      start_child(device)
+    else
+      port -> {:ok, port}
     end
   end
 
@@ -161,20 +170,6 @@ defmodule Nx.Vulkan.Port do
              message: "the application :nx_vulkan does not start: #{inspect(reason)}"
            }}
       end
-    end
-  end
-
-  defp not_down(device) do
-    case :persistent_term.get({__MODULE__, device}, nil) do
-      {:restarting, last} ->
-        if Process.whereis(Nx.Vulkan.Port.Supervisor.name(device)) do
-          :ok
-        else
-          {:error, down(device, last)}
-        end
-
-      _ ->
-        :ok
     end
   end
 

@@ -42,16 +42,8 @@ defmodule Nx.Vulkan.Reaper do
 
   @stats [:drained, :freed, :old, :old_bytes, :passes, :elder_sweeps, :elder_us]
 
-  @typedoc """
-  What takes the ids of dead tensors of a device.
-  """
-  @type sink :: (device :: non_neg_integer(), [pos_integer()] -> any())
-
-  @doc """
-  Starts the reaper. `:sink` takes the ids of dead tensors; by default they go to the device.
-  """
-  @spec start_link(keyword()) :: GenServer.on_start()
-  def start_link(opts), do: GenServer.start_link(__MODULE__, opts, name: __MODULE__)
+  @doc false
+  def start_link(_), do: GenServer.start_link(__MODULE__, [], name: __MODULE__)
 
   @doc """
   Whether a new handle has to wake the reaper.
@@ -123,11 +115,11 @@ defmodule Nx.Vulkan.Reaper do
   defp counters, do: :persistent_term.get({__MODULE__, :counters})
 
   @doc false
-  # Takes the dead of one sweep to the sink, by device.
-  @spec bury([{pos_integer(), non_neg_integer()}], sink()) :: :ok
-  def bury([], _sink), do: :ok
+  # Takes the dead of one sweep, ids with their devices, to the senders.
+  @spec bury([{pos_integer(), non_neg_integer()}]) :: :ok
+  def bury([]), do: :ok
 
-  def bury(dead, sink) do
+  def bury(dead) do
     count(:freed, length(dead))
 
     dead
@@ -135,13 +127,13 @@ defmodule Nx.Vulkan.Reaper do
     |> Enum.each(fn {device, ids} ->
       case Nursery.unmark(ids) do
         [] -> :ok
-        ids -> sink.(device, ids)
+        ids -> Sender.free(device, ids)
       end
     end)
   end
 
   @impl true
-  def init(opts) do
+  def init(_) do
     flags = :atomics.new(2, [])
     :persistent_term.put(@flags, flags)
 
@@ -150,12 +142,9 @@ defmodule Nx.Vulkan.Reaper do
       :persistent_term.put({__MODULE__, :counters}, counters)
     end
 
-    sink = Keyword.get(opts, :sink, &Sender.free/2)
-
     state = %{
       flags: flags,
-      sink: sink,
-      elder: Elder.start(self(), sink),
+      elder: Elder.start(self()),
       # pid of a ward => the pass it was born in
       wards: %{},
       pass: 0,
@@ -182,7 +171,7 @@ defmodule Nx.Vulkan.Reaper do
 
   def handle_info({:DOWN, _, :process, pid, reason}, %{elder: pid} = state) do
     Logger.error("nx_vulkan: the elder of the reaper ended: #{inspect(reason)}")
-    {:noreply, %{state | elder: Elder.start(self(), state.sink)}}
+    {:noreply, %{state | elder: Elder.start(self())}}
   end
 
   def handle_info({:DOWN, _, :process, pid, reason}, state) do
@@ -257,7 +246,7 @@ defmodule Nx.Vulkan.Reaper do
   defp drain(state, :"$end_of_table"), do: state
 
   defp drain(state, {ids, continuation}) do
-    {pid, _} = Ward.start(ids, self(), state.elder, state.sink)
+    {pid, _} = Ward.start(ids, self(), state.elder)
     drain(%{state | wards: Map.put(state.wards, pid, state.pass)}, Nursery.more(continuation))
   end
 

@@ -41,7 +41,11 @@ defmodule Nx.Vulkan.Port.Owner do
       {:error, error, state} ->
         Table.put_fault(error)
         close(state)
-        if epoch > 1, do: :persistent_term.put({VPort, device}, {:restarting, error})
+
+        # The last of several restarts says why the device is down; a first start just fails.
+        if match?({:restarting, _}, :persistent_term.get({VPort, device}, nil)),
+          do: :persistent_term.put({VPort, device}, {:restarting, error})
+
         telemetry([:nx_vulkan, :port, :fault], state, %{reason: error.reason})
         {:stop, error}
     end

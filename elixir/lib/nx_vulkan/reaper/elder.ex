@@ -18,10 +18,10 @@ defmodule Nx.Vulkan.Reaper.Elder do
   @share 50
 
   @doc false
-  @spec start(pid(), Reaper.sink()) :: pid()
-  def start(reaper, sink) do
+  @spec start(pid()) :: pid()
+  def start(reaper) do
     {pid, _} =
-      :erlang.spawn_opt(fn -> init(reaper, sink) end, [:monitor, message_queue_data: :off_heap])
+      :erlang.spawn_opt(fn -> init(reaper) end, [:monitor, message_queue_data: :off_heap])
 
     pid
   end
@@ -33,9 +33,8 @@ defmodule Nx.Vulkan.Reaper.Elder do
     :ok
   end
 
-  defp init(reaper, sink) do
+  defp init(reaper) do
     loop(%{
-      sink: sink,
       monitor: Process.monitor(reaper),
       entries: %{},
       new: 0,
@@ -96,7 +95,7 @@ defmodule Nx.Vulkan.Reaper.Elder do
   defp sweep(state) do
     start = :erlang.monotonic_time(:microsecond)
     before = map_size(state.entries)
-    entries = Ward.sweep(state.entries, state.sink)
+    entries = Ward.sweep(state.entries)
     took = :erlang.monotonic_time(:microsecond) - start
 
     Reaper.count(:elder_sweeps, 1)

@@ -17,33 +17,33 @@ defmodule Nx.Vulkan.Reaper.Ward do
   @type entries :: %{pos_integer() => {pos_integer(), Handle.t()}}
 
   @doc false
-  @spec start([pos_integer()], pid(), pid(), Reaper.sink()) :: {pid(), reference()}
-  def start(ids, reaper, elder, sink) do
-    :erlang.spawn_opt(fn -> run(ids, reaper, elder, sink) end, [
+  @spec start([pos_integer()], pid(), pid()) :: {pid(), reference()}
+  def start(ids, reaper, elder) do
+    :erlang.spawn_opt(fn -> run(ids, reaper, elder) end, [
       :monitor,
       message_queue_data: :off_heap
     ])
   end
 
-  defp run(ids, reaper, elder, sink) do
+  defp run(ids, reaper, elder) do
     monitor = Process.monitor(reaper)
     entries = learn(Enum.flat_map(ids, &Nursery.take/1))
     Reaper.count(:drained, map_size(entries))
-    loop(sweep(entries, sink), @sweeps, monitor, elder, sink)
+    loop(sweep(entries), @sweeps, monitor, elder)
   end
 
-  defp loop(entries, _, _, _, _) when entries == %{}, do: :ok
-  defp loop(entries, 0, _, elder, _), do: Elder.adopt(elder, entries)
+  defp loop(entries, _, _, _) when entries == %{}, do: :ok
+  defp loop(entries, 0, _, elder), do: Elder.adopt(elder, entries)
 
-  defp loop(entries, sweeps, monitor, elder, sink) do
+  defp loop(entries, sweeps, monitor, elder) do
     receive do
       :sweep ->
-        loop(sweep(entries, sink), sweeps - 1, monitor, elder, sink)
+        loop(sweep(entries), sweeps - 1, monitor, elder)
 
       {:sweep, from, ref} ->
-        entries = sweep(entries, sink)
+        entries = sweep(entries)
         send(from, {ref, :swept})
-        loop(entries, sweeps, monitor, elder, sink)
+        loop(entries, sweeps, monitor, elder)
 
       {:DOWN, ^monitor, _, _, _} ->
         give_back(entries)
@@ -54,6 +54,8 @@ defmodule Nx.Vulkan.Reaper.Ward do
   defp learn(handles) do
     {handles, again} = distinct(handles, %{}, [])
     give_back(again)
+    # What was given back is still on the heap, at the same size as what was kept.
+    if again != [], do: :erlang.garbage_collect()
 
     {found, rest} =
       for {address, size, _} <- binaries(), reduce: {%{}, handles} do
@@ -91,8 +93,8 @@ defmodule Nx.Vulkan.Reaper.Ward do
 
   @doc false
   # Finds the dead among the handles of the calling process, frees them, returns the rest.
-  @spec sweep(entries(), Reaper.sink()) :: entries()
-  def sweep(entries, sink) do
+  @spec sweep(entries()) :: entries()
+  def sweep(entries) do
     {dead, alive} =
       Enum.reduce(binaries(), {[], entries}, fn
         {address, _, 1}, {dead, alive} ->
@@ -108,7 +110,7 @@ defmodule Nx.Vulkan.Reaper.Ward do
           acc
       end)
 
-    Reaper.bury(dead, sink)
+    Reaper.bury(dead)
     # The bytes of the dead handles themselves.
     if dead != [], do: :erlang.garbage_collect()
     alive
