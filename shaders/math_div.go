@@ -28,8 +28,24 @@ func Sqrt(b *kernel.Builder, x kernel.Value) kernel.Value {
 
 func (f *fp) sqrt(x val) val { return Sqrt(f.b, x) }
 
-// rsqrt is 1/√x in two rounded steps, as Nx.BinaryBackend computes it.
-func (f *fp) rsqrt(x val) val { return Div(f.b, f.c(1), Sqrt(f.b, x)) }
+// rsqrt is 1/√x, for binary64 in two rounded steps, as Nx.BinaryBackend computes it; for binary32
+// rounded once.
+func (f *fp) rsqrt(x val) val {
+	if f.is64() {
+		return Div(f.b, f.c(1), Sqrt(f.b, x))
+	}
+	sub := f.b.Cmp(kernel.SLt, f.bits(x), f.bits(f.c(0x1p-126)))
+	finite := f.b.And(f.lt(f.c(0), x), f.lt(x, f.inf(1)))
+	v := f.normal(f.sel(finite, x, f.c(1)), sub)
+	// Scaled towards 1 by an even power of two, which keeps the exact products normal.
+	e := f.b.And(f.b.Sub(f.b.ShrUI(f.bits(v), f.mant), f.ci(int64(f.bias))), f.ci(-2))
+	v = f.float(f.b.Sub(f.bits(v), f.b.ShlI(e, f.mant)))
+	r := f.sum(f.divPair(f.single(f.c(1)), f.sqrtPair(f.single(v))))
+	half := f.b.Sub(f.sel(sub, f.ci(12), f.ci(0)), f.b.ShrSI(e, 1))
+	r = f.mul(r, f.pow2(half))
+	edge := f.sel(f.eq(x, f.c(0)), f.withSign(f.inf(1), x), f.sel(f.eq(x, f.inf(1)), f.c(0), f.nan()))
+	return f.sel(finite, r, edge)
+}
 
 // Fmod emits x - trunc(x/y)·y exactly, with the sign of x; x and y are both F32 or both F64. An
 // infinite x, a zero y or a NaN gives NaN; an infinite y gives x.

@@ -2,7 +2,7 @@ package shaders
 
 import "nxvk/kernel"
 
-// erf and erfc have their true values. erf_inv follows the definition that Nx.BinaryBackend
+// erf and erfc have their true values (erfc of binary64 from 1.25 on in fdlibm's steps: see sinh). erf_inv follows the definition that Nx.BinaryBackend
 // computes, M. Giles's approximation of single precision ("Approximating the erfinv function",
 // 2010), step by step, since the digits that it prints are that approximation's.
 
@@ -18,20 +18,20 @@ func (f *fp) erfSmall(a val) pair {
 	return f.mulPair(f.mulSingle(s, a), pair{f.c(lead[0]), f.c(lead[1])})
 }
 
-// erfcLarge is erfc a for a ≥ 1 as m·2^k: e^(-a²)·g(1/a²)/a. Beyond 30 (12) nothing is left of it.
+// erfcLarge is erfc a for a ≥ ½ as m·2^k: e^(-a²)·g(1/a²)/a. Beyond 30 (12) nothing is left of it.
 func (f *fp) erfcLarge(a val) (m pair, k val) {
 	a = f.min(a, pick(f, 30.0, 12.0))
 	sq := f.twoMul(a, a)
 	e := f.expCore(pair{f.max(f.neg(sq.h), pick(f, -1000.0, -160.0)), f.neg(sq.l)})
 	s := f.b.Bin(kernel.FDiv, f.c(1), sq.h)
 	p := pick(f,
-		[][]float64{erfc0F64, erfc1F64, erfc2F64, erfc3F64, erfc4F64},
-		[][]float64{erfc0F32, erfc1F32, erfc2F32, erfc3F32, erfc4F32})
+		[][]float64{erfc0F64, erfc1F64, erfc2F64, erfc3F64, erfc4F64, erfc5F64, erfc6F64},
+		[][]float64{erfc0F32, erfc1F32, erfc2F32, erfc3F32, erfc4F32, erfc5F32, erfc6F32})
 	g := pick(f,
-		[][]float64{erfcMid0F64, erfcMid1F64, erfcMid2F64, erfcMid3F64, erfcMid4F64},
-		[][]float64{erfcMid0F32, erfcMid1F32, erfcMid2F32, erfcMid3F32, erfcMid4F32})
+		[][]float64{erfcMid0F64, erfcMid1F64, erfcMid2F64, erfcMid3F64, erfcMid4F64, erfcMid5F64, erfcMid6F64},
+		[][]float64{erfcMid0F32, erfcMid1F32, erfcMid2F32, erfcMid3F32, erfcMid4F32, erfcMid5F32, erfcMid6F32})
 	// choose picks by the interval that s lies in.
-	var above [4]val
+	var above [6]val
 	for i := range above {
 		above[i] = f.le(f.c(erfcEdges[i+1]), s)
 	}
@@ -76,16 +76,19 @@ func (f *fp) erf(x val) val {
 		s := f.fastTwoSum(f.c(1), f.neg(e.h))
 		return []val{f.add(s.h, f.sub(s.l, e.l))}
 	})
-	// Below 2^-55 the product with 2/√π is all there is, and exact products may underflow.
-	tiny := f.mul(x, f.c(pick(f, erfLeadF64, erfLeadF32)[0]))
-	small := f.lt(a, f.c(pick(f, 0x1p-400, 0x1p-40)))
-	return f.sel(small, tiny, f.withSign(out[0], x))
+	// Below 2^-55 the product with 2/√π is all there is. It is taken scaled up, since exact products underflow.
+	small := f.lt(a, f.c(pick(f, 0x1p-60, 0x1p-30)))
+	lead := pick(f, erfLeadF64, erfLeadF32)
+	up := pick(f, 500, 60)
+	v := f.mul(f.sel(small, a, f.c(0)), f.pow2(f.ci(int64(up))))
+	tiny := f.roundScaled(f.mulSingle(pair{f.c(lead[0]), f.c(lead[1])}, v), f.ci(int64(-up)))
+	return f.withSign(f.sel(small, tiny, out[0]), x)
 }
 
 func (f *fp) erfc(x val) val {
 	a := f.abs(x)
 	negative := f.lt(x, f.c(0))
-	out := f.branch(f.lt(a, f.c(1)), []kernel.Type{f.t}, func() []val {
+	out := f.branch(f.lt(a, f.c(0.5)), []kernel.Type{f.t}, func() []val {
 		e := f.erfSmall(a)
 		e = f.selPair(negative, e, f.negPair(e))
 		s := f.fastTwoSum(f.c(1), e.h)
@@ -94,9 +97,45 @@ func (f *fp) erfc(x val) val {
 		m, k := f.erfcLarge(a)
 		e := f.mulExact(m, f.pow2(f.maxInt(k, 2-f.bias)))
 		s := f.fastTwoSum(f.c(2), f.neg(e.h))
-		return []val{f.sel(negative, f.add(s.h, f.sub(s.l, e.l)), f.roundScaled(m, k))}
+		y := f.roundScaled(m, k)
+		if f.is64() {
+			y = f.sel(f.le(f.c(1.25), a), f.erfcRounded(a), y)
+		}
+		return []val{f.sel(negative, f.add(s.h, f.sub(s.l, e.l)), y)}
 	})
 	return f.sel(f.isNaN(x), x, out[0])
+}
+
+// The rational approximations of fdlibm's s_erf.c (Sun Microsystems, 1993) to ln(x·e^(x²)·erfc x) + 0.5625
+// in 1/x², for 1.25 ≤ x < 1/0.35 and beyond.
+var (
+	erfcRA = []float64{-9.86494403484714822705e-03, -6.93858572707181764372e-01, -1.05586262253232909814e+01, -6.23753324503260060396e+01, -1.62396669462573470355e+02, -1.84605092906711035994e+02, -8.12874355063065934246e+01, -9.81432934416914548592e+00, 0}
+	erfcSA = []float64{1, 1.96512716674392571292e+01, 1.37657754143519042600e+02, 4.34565877475229228821e+02, 6.45387271733267880336e+02, 4.29008140027567833386e+02, 1.08635005541779435134e+02, 6.57024977031928170135e+00, -6.04244152148580987438e-02}
+	erfcRB = []float64{-9.86494292470009928597e-03, -7.99283237680523006574e-01, -1.77579549177547519889e+01, -1.60636384855821916062e+02, -6.37566443368389627722e+02, -1.02509513161107724954e+03, -4.83519191608651397019e+02, 0, 0}
+	erfcSB = []float64{1, 3.03380607434824582924e+01, 3.25792512996573918826e+02, 1.53672958608443695994e+03, 3.19985821950859553908e+03, 2.55305040643316442583e+03, 4.74528541206955367215e+02, -2.24409524465858183362e+01, 0}
+)
+
+// erfcRounded is erfc a for a ≥ 1.25 in fdlibm's steps, each rounded (see sinh): e^(-z²-0.5625)·e^((z-a)(z+a)+R/S)/a
+// with z the high half of a.
+func (f *fp) erfcRounded(a val) val {
+	a = f.min(a, 28)
+	s := f.b.Bin(kernel.FDiv, f.c(1), f.mul(a, a))
+	near := f.lt(a, f.c(1/0.35))
+	rational := func(x, y []float64) val {
+		v := f.c(0)
+		for i := len(x) - 1; i >= 0; i-- {
+			c := f.sel(near, f.c(x[i]), f.c(y[i]))
+			if x[i] == y[i] {
+				c = f.c(x[i])
+			}
+			v = f.mad(s, v, c)
+		}
+		return v
+	}
+	q := f.b.Bin(kernel.FDiv, rational(erfcRA, erfcRB), rational(erfcSA, erfcSB))
+	z := f.float(f.b.And(f.bits(a), f.ci(-1<<32)))
+	r := f.mul(f.exp(f.sub(f.mul(f.neg(z), z), f.c(0.5625))), f.exp(f.mad(f.sub(z, a), f.add(z, a), q)))
+	return f.b.Bin(kernel.FDiv, r, a)
 }
 
 func (f *fp) maxInt(k val, lo int) val {

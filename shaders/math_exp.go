@@ -87,11 +87,18 @@ func (f *fp) tinyOr(x, y val) val {
 	return f.sel(f.lt(f.abs(x), f.c(pick(f, 0x1p-55, 0x1p-26))), x, y)
 }
 
+// expm1 is, for binary64 and x ≥ ln 2, the rounded e^x less 1, as Nx.BinaryBackend computes it: up to
+// 1.02 ulp off. Below, where that formula loses all digits, it is the true value.
 func (f *fp) expm1(x val) val {
 	_, hi := f.expRange()
 	c := f.max(f.min(x, hi), pick(f, -40.0, -20.0))
 	e := f.expCore(f.single(c))
-	return f.tinyOr(x, f.scale(f.sum(f.minusOne(e)), e.k))
+	y := f.scale(f.sum(f.minusOne(e)), e.k)
+	if f.is64() {
+		rounded := f.sub(f.roundScaled(f.mantissa(e), e.k), f.c(1))
+		y = f.sel(f.le(f.c(0.6931471805599453), x), rounded, y)
+	}
+	return f.tinyOr(x, y)
 }
 
 // sigmoid is 1/(1+e^-x), for binary64 in three rounded steps, as Nx.BinaryBackend computes it; for
@@ -125,18 +132,30 @@ func (f *fp) tanh(x val) val {
 
 // opposite is n·e^-r·2^-k.
 func (f *fp) opposite(e exponential, n pair) pair {
-	k := f.sel(f.b.Cmp(kernel.SLt, f.ci(50), e.k), f.ci(50), e.k)
-	return f.mulExact(f.divPair(n, f.mantissa(e)), f.pow2(f.b.Sub(f.ci(0), k)))
+	return f.mulExact(f.divPair(n, f.mantissa(e)), f.down(e.k))
 }
 
-// sinh is (t + t/(t+1))/2 with t = e^|x|-1.
+// down is 2^-k, for k ≥ 0; beyond what can matter in a sum with 1 it stays there.
+func (f *fp) down(k val) val {
+	top := f.ci(pick[int64](f, 200, 60))
+	return f.pow2(f.b.Sub(f.ci(0), f.sel(f.b.Cmp(kernel.SLt, top, k), top, k)))
+}
+
+// sinh is (t + t/(t+1))/2 with t = e^|x|-1; for binary64 and 1 ≤ |x| < 22 with each step rounded, as
+// fdlibm and its descendants do, since Nx prints all the digits of theirs.
 func (f *fp) sinh(x val) val {
 	_, hi := f.expRange()
 	a := f.min(f.abs(x), hi+1)
 	e := f.expCore(f.single(a))
 	t := f.minusOne(e)
 	s := f.addPair(t, f.opposite(e, t))
-	return f.tinyOr(x, f.withSign(f.scale(f.sum(s), f.b.AddI(e.k, -1)), x))
+	y := f.scale(f.sum(s), f.b.AddI(e.k, -1))
+	if f.is64() {
+		m := f.scale(f.sum(t), e.k)
+		rounded := f.mul(f.c(0.5), f.add(m, f.b.Bin(kernel.FDiv, m, f.add(m, f.c(1)))))
+		y = f.sel(f.b.And(f.le(f.c(1), a), f.lt(a, f.c(22))), rounded, y)
+	}
+	return f.tinyOr(x, f.withSign(y, x))
 }
 
 // cosh is (e^|x| + e^-|x|)/2.
@@ -145,7 +164,6 @@ func (f *fp) cosh(x val) val {
 	a := f.min(f.abs(x), hi+1)
 	e := f.expCore(f.single(a))
 	m := f.mantissa(e)
-	k := f.sel(f.b.Cmp(kernel.SLt, f.ci(50), e.k), f.ci(50), e.k)
-	s := f.addPair(m, f.opposite(e, f.single(f.pow2(f.b.Sub(f.ci(0), k)))))
+	s := f.addPair(m, f.opposite(e, f.single(f.down(e.k))))
 	return f.scale(f.sum(s), f.b.AddI(e.k, -1))
 }

@@ -105,25 +105,48 @@ func (f *fp) asinh(x val) val {
 	return f.tinyOr(x, f.withSign(y, x))
 }
 
-// acosh is ln(1 + t + √(t(2+t))) with t = x-1.
+// acosh is ln(1 + t + √(t(2+t))) with t = x-1; for binary64 and x ≥ 2 the logarithm's argument is
+// rounded, as in fdlibm (see sinh).
 func (f *fp) acosh(x val) val {
 	big := f.lt(f.c(pick(f, 0x1p60, 0x1p28)), x)
 	t := f.sel(f.b.And(f.lt(f.c(1), x), f.b.Not(big)), f.sub(x, f.c(1)), f.c(1))
 	root := f.sqrtPair(f.mulSingle(f.twoSum(t, f.c(2)), t))
 	v := f.addSingle(root, t)
+	if f.is64() {
+		rounded := f.add(t, f.b.Un(kernel.FSqrt, f.add(f.mul(f.c(2), t), f.mul(t, t))))
+		v = f.selPair(f.le(f.c(1), t), f.single(rounded), v)
+	}
 	r := f.selPair(big, f.addPair(f.logOf(f.sel(big, x, f.c(1)), false), f.ln2Times(1)), f.log1pOf(v))
 	y := f.sel(f.lt(f.c(1), x), f.sum(r), f.nan())
 	y = f.sel(f.eq(x, f.c(1)), f.c(0), y)
 	return f.sel(f.eq(x, f.inf(1)), x, y)
 }
 
-// atanh is ½·ln(1 + 2a/(1-a)) with a = |x|.
+// log1pRounded is ln(1+v) for v ≥ 2, in the order of operations of fdlibm's s_log1p.c: below 1 ulp.
+func (f *fp) log1pRounded(v val) val {
+	u := f.add(f.c(1), v)
+	c := f.b.Bin(kernel.FDiv, f.sub(f.c(1), f.sub(u, v)), u)
+	m, k := f.split(u)
+	kf := f.b.Conv(kernel.SToF, f.t, k)
+	g := f.sub(m, f.c(1))
+	h := f.mul(f.mul(f.c(0.5), g), g)
+	s := f.b.Bin(kernel.FDiv, g, f.add(f.c(2), g))
+	z := f.mul(s, s)
+	r := f.mul(z, f.poly(z, log1F64))
+	low := f.add(f.mul(s, f.add(h, r)), f.mad(kf, f.c(ln2F64[1]), c))
+	return f.sub(f.mul(kf, f.c(ln2F64[0])), f.sub(f.sub(h, low), g))
+}
+
+// atanh is ½·ln(1 + 2a/(1-a)) with a = |x|; for binary64 and a ≥ ½ step by step as in fdlibm (see sinh).
 func (f *fp) atanh(x val) val {
 	a := f.abs(x)
 	in := f.lt(a, f.c(1))
 	t := f.sel(in, a, f.c(0))
 	v := f.divPair(f.single(f.add(t, t)), f.twoSum(f.c(1), f.neg(t)))
 	y := f.mul(f.sum(f.log1pOf(v)), f.c(0.5))
+	if f.is64() {
+		y = f.sel(f.le(f.c(0.5), a), f.mul(f.c(0.5), f.log1pRounded(f.sum(v))), y)
+	}
 	y = f.sel(in, y, f.nan())
 	y = f.sel(f.eq(a, f.c(1)), f.inf(1), y)
 	return f.tinyOr(x, f.withSign(y, x))

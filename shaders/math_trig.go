@@ -32,7 +32,7 @@ func (f *fp) reduce(a val) (r pair, q val) {
 }
 
 // window yields need words of the bits of 2/π as a number of words of width w, beginning pos bits
-// after a point w·2 bits before the binary point, most significant first; span is the greatest pos/w.
+// after the point 64 bits before the binary point, most significant first; span is the greatest pos/w.
 func window(b *kernel.Builder, t kernel.Type, pos val, need, span int) []val {
 	w := t.Bits()
 	log := 5
@@ -128,7 +128,7 @@ func (f *fp) payneHanek64(a val) (pair, val) {
 	bits := f.bits(a)
 	m := b.Or(b.And(bits, f.ci(1<<52-1)), f.ci(1<<52))
 	e := b.AddI(b.ShrUI(bits, 52), -1023-52)
-	w := window(b, kernel.I64, b.AddI(e, 128-2), 3, 17)
+	w := window(b, kernel.I64, b.AddI(e, 64-2), 3, 16)
 	// The product modulo 2^192, in columns of 32 bits, lowest first.
 	var limb, col [6]val
 	for i := range limb {
