@@ -25,11 +25,19 @@ func dot(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attrs, epilogue
 	if err != nil {
 		return nil, err
 	}
+	f := dotFold(t, a.Type, b.Type, out.Type, at.Acc)
+	if t.Class == kernel.CPU {
+		l := &lanesDot{t: t, d: d, ins: []Operand{a, b}, out: out, fold: f, epilogue: epilogue}
+		if l.chooseLanes() {
+			return &Plan{Launches: []Launch{l.launch()}}, nil
+		}
+	}
 	r := reduction{
 		t: t, name: "dot", ins: []Operand{a, b}, out: out,
 		kept:     mergeAxes(slices.Concat(d.batch, d.rows, d.cols)),
 		reduced:  d.inner,
-		fold:     dotFold(t, a.Type, b.Type, out.Type, at.Acc),
+		fold:     f.fold,
+		alone:    f.alone,
 		epilogue: epilogue,
 	}
 	return r.plan()
@@ -101,43 +109,58 @@ func newContraction(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attr
 	return d, nil
 }
 
+// dotFolding is a fold of products: left and right bring an operand's value to the type in which products are
+// made, once for all the products that it takes part in, and times yields an element for step.
+type dotFolding struct {
+	fold
+	// alone, unless nil, is the fold where one lane takes all the products of a result, in order.
+	alone       *fold
+	left, right func(b *kernel.Builder, v kernel.Value) kernel.Value
+	times       func(b *kernel.Builder, x, y kernel.Value) []kernel.Value
+}
+
 // dotFold gathers products. Floats narrower than f64, and integers times floats, are multiplied and
 // gathered in F64 where that is fast or asked for; else products and sums carry their errors along.
-func dotFold(t kernel.Target, a, b, out graph.Type, acc graph.Acc) fold {
-	product := func(to graph.Type) func(w *kernel.Builder, vs []kernel.Value) []kernel.Value {
-		return func(w *kernel.Builder, vs []kernel.Value) []kernel.Value {
-			return []kernel.Value{w.Mul(Convert(w, vs[0], a, to), Convert(w, vs[1], b, to))}
+func dotFold(t kernel.Target, a, b, out graph.Type, acc graph.Acc) dotFolding {
+	var f dotFolding
+	via := out
+	f.times = func(w *kernel.Builder, x, y kernel.Value) []kernel.Value { return []kernel.Value{w.Mul(x, y)} }
+	r := RegOf(out)
+	if !out.Float() {
+		f.fold = plainFold(r, unitOf(r, 0), (*kernel.Builder).Add)
+		f.final = func(_ *kernel.Builder, acc []kernel.Value) kernel.Value { return acc[0] }
+	} else {
+		r = dotRegister(t, a, b, out, acc)
+		via = regType(r)
+		switch {
+		case out == graph.F64:
+			f.fold = pairSum(r, out)
+		case r == kernel.F64, out == graph.F32 && acc == graph.AccF32:
+			f.fold = plainFold(r, unitOf(r, 0), (*kernel.Builder).Add)
+			f.final = floatOut(r, out)
+		default:
+			f.fold = pairSum(r, out)
+			f.times = exactProduct
 		}
 	}
-	if !out.Float() {
-		r := RegOf(out)
-		f := plainFold(r, unitOf(r, 0), (*kernel.Builder).Add)
-		f.elem = product(out)
-		f.final = func(_ *kernel.Builder, acc []kernel.Value) kernel.Value { return acc[0] }
-		return f
+	f.left = func(w *kernel.Builder, v kernel.Value) kernel.Value { return Convert(w, v, a, via) }
+	f.right = func(w *kernel.Builder, v kernel.Value) kernel.Value { return Convert(w, v, b, via) }
+	f.elem = func(w *kernel.Builder, vs []kernel.Value) []kernel.Value {
+		return f.times(w, f.left(w, vs[0]), f.right(w, vs[1]))
 	}
-	r := dotRegister(t, a, b, out, acc)
-	exactly := func(w *kernel.Builder, vs []kernel.Value) []kernel.Value {
-		x, y := Convert(w, vs[0], a, regType(r)), Convert(w, vs[1], b, regType(r))
-		p := w.Mul(x, y)
-		e := w.FmaExact(x, y, w.Un(kernel.FNeg, p))
-		// Beyond the range the error is noise.
-		return []kernel.Value{p, w.Select(w.Cmp(kernel.FLt, w.Un(kernel.FAbs, e), w.Un(kernel.FAbs, p)), e, w.Zero(r))}
-	}
-	var f fold
-	switch {
-	case out == graph.F64:
-		f = pairSum(r, out)
-		f.elem = product(graph.F64)
-	case r == kernel.F64 || acc == graph.AccF32:
-		f = plainFold(r, unitOf(r, 0), (*kernel.Builder).Add)
-		f.final = floatOut(r, out)
-		f.elem = product(regType(r))
-	default:
-		f = pairSum(r, out)
-		f.elem = exactly
+	if f.alone = inOrder(out, out, 0, (*kernel.Builder).Add); f.alone != nil {
+		f.alone.elem = f.elem
 	}
 	return f
+}
+
+// exactProduct yields a product and its rounding error.
+func exactProduct(b *kernel.Builder, x, y kernel.Value) []kernel.Value {
+	p := b.Mul(x, y)
+	e := b.FmaExact(x, y, b.Un(kernel.FNeg, p))
+	// Beyond the range the error is noise.
+	ok := b.Cmp(kernel.FLt, b.Un(kernel.FAbs, e), b.Un(kernel.FAbs, p))
+	return []kernel.Value{p, b.Select(ok, e, b.Zero(b.TypeOf(e)))}
 }
 
 // dotRegister is the register type in which products of a float result are gathered.
@@ -146,7 +169,7 @@ func dotRegister(t kernel.Target, a, b, out graph.Type, acc graph.Acc) kernel.Ty
 	switch {
 	case out == graph.F64:
 		return kernel.F64
-	case !t.F64, acc == graph.AccF32 && !wide(a) && !wide(b):
+	case !t.F64, out == graph.F32 && acc == graph.AccF32 && !wide(a) && !wide(b):
 		return kernel.F32
 	case acc == graph.AccF64, wide(a), wide(b), fastF64(t):
 		return kernel.F64

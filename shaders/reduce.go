@@ -24,8 +24,10 @@ func Reduce(t kernel.Target, op graph.Op, x Operand, out graph.Spec, axes []int,
 	switch op {
 	case graph.OpSum:
 		r.fold = sumFold(t, x.Type, out.Type, acc)
+		r.alone = inOrder(x.Type, out.Type, 0, (*kernel.Builder).Add)
 	case graph.OpProduct:
 		r.fold = productFold(t, x.Type, out.Type)
+		r.alone = inOrder(x.Type, out.Type, 1, (*kernel.Builder).Mul)
 	case graph.OpReduceMax, graph.OpReduceMin:
 		r.fold = extremeFold(op, x.Type, out.Type)
 		if x.Type.Float() {
@@ -91,8 +93,9 @@ type reduction struct {
 	out           graph.Spec
 	kept, reduced []axis
 	fold          fold
-	// unordered takes the place of fold where a kernel's lanes do not see elements in order.
-	unordered *fold
+	// unordered takes the place of fold where a kernel's lanes do not see elements in order, alone
+	// where one lane walks all of them.
+	unordered, alone *fold
 	// epilogue, unless nil, maps each result before it is stored; at is its flat index.
 	epilogue epilogue
 }
@@ -113,8 +116,6 @@ type sink struct {
 	slot   int // of the first part
 }
 
-const maxGroups = 65535
-
 // outerSlots numbers the slots: operands, the result, then the temporaries.
 func (r *reduction) outSlot() int  { return len(r.ins) }
 func (r *reduction) tempSlot() int { return len(r.ins) + 1 }
@@ -123,8 +124,11 @@ func (r *reduction) plan() (*Plan, error) {
 	outs, n := axesSize(r.kept), axesSize(r.reduced)
 	form := r.chooseForm(outs, n)
 	f := &r.fold
-	if form.lanes > 1 && r.unordered != nil {
+	switch {
+	case form.lanes > 1 && r.unordered != nil:
 		f = r.unordered
+	case form.lanes == 1 && form.chunks == 1 && r.alone != nil:
+		f = r.alone
 	}
 	wide := outs*max(1, form.chunks) >= 1<<31 || n >= 1<<31
 	for _, x := range r.ins {
@@ -184,19 +188,16 @@ func chooseSerial(outs, n int) form {
 func chooseShared(outs, n int, columns bool) form {
 	const want = 1 << 17 // lanes that fill a large device
 	lanes := 1
-	if !columns {
-		switch {
-		case n > 512:
-			lanes = 256
-		case n > 32:
-			lanes = 32
-		case n > 8 && outs < want:
-			lanes = 8
-		}
-	} else if outs < 32 && n > 512 {
+	switch {
+	case n > 1024 && (!columns || outs < 32):
 		lanes = 256
+	case columns, n <= 8:
+	case n > 128:
+		lanes = 32
+	default:
+		lanes = 8
 	}
-	chunks := min((want+outs*lanes-1)/(outs*lanes), n/(16*lanes))
+	chunks := min((want+outs*lanes-1)/(outs*lanes), n/(64*lanes))
 	if chunks <= 1 {
 		return form{lanes, 1, n, 1}
 	}

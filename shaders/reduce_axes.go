@@ -126,6 +126,25 @@ func (w *writer) launch(grid [3]uint32) Launch {
 // index yields a constant of the index type.
 func (w *writer) index(n int) kernel.Value { return w.ConstInt(w.idx, int64(n)) }
 
+// offset yields an offset of which 0 stands for none.
+func (w *writer) offset(v kernel.Value) kernel.Value {
+	if v == 0 {
+		return w.index(0)
+	}
+	return v
+}
+
+// sum adds two offsets, either of which may be 0, for none.
+func (w *writer) sum(x, y kernel.Value) kernel.Value {
+	switch {
+	case x == 0:
+		return y
+	case y == 0:
+		return x
+	}
+	return w.Add(x, y)
+}
+
 // toIndex widens a builtin to the index type.
 func (w *writer) toIndex(v kernel.Value) kernel.Value {
 	if w.idx == kernel.I64 && w.TypeOf(v) == kernel.I32 {

@@ -147,8 +147,7 @@ func fastF64(t kernel.Target) bool { return t.F64 && (t.Class == kernel.CPU || !
 // sumFold is the fold of sum.
 //
 // Integers wrap. f16, bf16 and f32 gather in F64 where that is fast, else in a compensated F32, and
-// are rounded once; f64 is compensated, which makes it at least as good as the sequential sum that
-// Nx.BinaryBackend makes.
+// are rounded once. f64 is compensated; see inOrder for where one lane does it all.
 func sumFold(t kernel.Target, in, out graph.Type, acc graph.Acc) fold {
 	if !out.Float() {
 		r := RegOf(out)
@@ -179,6 +178,21 @@ func sumFold(t kernel.Target, in, out graph.Type, acc graph.Acc) fold {
 		return []kernel.Value{Convert(b, vs[0], in, regType(r))}
 	}
 	return f
+}
+
+// inOrder is the fold of an f64 sum or product that one lane gathers alone, in order: exactly what
+// Nx.BinaryBackend does, rounding errors included. nil for other types, which Nx rounds but once.
+func inOrder(in, out graph.Type, unit int64, op func(b *kernel.Builder, x, y kernel.Value) kernel.Value) *fold {
+	if out != graph.F64 {
+		return nil
+	}
+	f := plainFold(kernel.F64, unitOf(kernel.F64, unit), op)
+	f.ways = 1
+	f.elem = func(b *kernel.Builder, vs []kernel.Value) []kernel.Value {
+		return []kernel.Value{Convert(b, vs[0], in, out)}
+	}
+	f.final = floatOut(kernel.F64, out)
+	return &f
 }
 
 // floatOut rounds one float accumulator to out.

@@ -2,59 +2,9 @@ package shaders
 
 import (
 	"fmt"
-	"math/bits"
 
-	"nxvk/graph"
 	"nxvk/kernel"
 )
-
-// input is an operand as a kernel reads it.
-type input struct {
-	typ    graph.Type
-	mem    kernel.Mem
-	ptr    kernel.Ptr
-	value  kernel.Value // a by-value scalar, else 0
-	start  kernel.Value // element offset of point 0, 0 for none
-	widen  bool
-	vector bool // quads of innermost positions are aligned
-}
-
-// load yields the register value of the element at an offset.
-func (w *writer) load(in input, off kernel.Value) kernel.Value {
-	if in.value != 0 {
-		return in.value
-	}
-	v := w.Load(in.ptr, off)
-	if in.widen {
-		v = Widen(w.Builder, in.typ, v)
-	}
-	return v
-}
-
-// operand adds an operand to the argument table. The pointer stands at the lowest element that the
-// layout reaches, so that every index is a natural number.
-func (w *writer) operand(x Operand, slot int, raw bool) input {
-	in := input{typ: x.Type, mem: MemOf(x.Type), widen: !raw}
-	if raw {
-		in.mem = RawMemOf(x.Type)
-	}
-	if x.ByValue {
-		w.args = append(w.args, Arg{Kind: Value, Slot: slot, From: x.Type, To: x.Type})
-		in.value = w.ScalarArg(fmt.Sprintf("x%d", slot), RegOf(x.Type))
-		return in
-	}
-	lo, hi := reach(x)
-	size := uint64(x.Type.Size())
-	align := uint8(0)
-	if in.vector = lo%4 == 0; in.vector {
-		align = uint8(bits.TrailingZeros64(4 * size))
-	}
-	in.ptr = w.pointer(fmt.Sprintf("x%d", slot), in.mem, false, align, slot, uint64(lo)*size, uint64(lo)*size, uint64(hi)*size)
-	if lo < x.Layout.Offset {
-		in.start = w.number(fmt.Sprintf("x%d_start", slot), x.Layout.Offset-lo)
-	}
-	return in
-}
 
 // emit builds one kernel of a reduction and its launch.
 //
@@ -118,12 +68,12 @@ func (r *reduction) emit(f *fold, src source, dst sink, lanes int) Launch {
 		acc := k.turns(inside, o, member, from, to)
 		w.If(w.And(inside, w.Cmp(kernel.IEq, member, w.index(0))), func() { store(item, o, acc()) }, nil)
 	}
-	if groups <= maxGroups {
+	if groups <= MaxGroups {
 		body(w.toIndex(w.BuiltinValue(kernel.GroupX)))
 	} else {
 		w.For(w.toIndex(w.BuiltinValue(kernel.GroupX)), w.number("groups", groups), w.toIndex(w.BuiltinValue(kernel.GroupsX)), body)
 	}
-	return w.launch([3]uint32{uint32(min(groups, maxGroups)), 1, 1})
+	return w.launch([3]uint32{uint32(min(groups, MaxGroups)), 1, 1})
 }
 
 // reduceKernel is the state of a kernel being built.
@@ -132,46 +82,42 @@ type reduceKernel struct {
 	f         *fold
 	r         *reduction
 	lanes     int
-	ins       []input
+	ins       []*input
+	parts     []kernel.Ptr // of partial accumulators
 	kept      boundAxes
 	reduced   boundAxes
-	positions int  // reduced positions, or chunks
-	quads     bool // the innermost reduced axis can be read four elements at a time
+	positions int // reduced positions, or chunks
+	width     int // neighbouring positions that one load takes
 	partials  bool
 	partStep  kernel.Value // between the chunks of one output
 	shared    []kernel.Shared
 }
 
 func (k *reduceKernel) bindOperands() {
-	k.quads = len(k.r.reduced) > 0
+	k.width = 4
 	for i, x := range k.r.ins {
 		in := k.operand(x, i, k.f.raw)
 		k.ins = append(k.ins, in)
-		k.quads = k.quads && (in.value != 0 || in.vector && in.start == 0 && k.r.quadAligned(i))
+		k.width = min(k.width, k.r.width(in, i))
 	}
 	k.kept = k.bind("o", k.r.kept)
 	k.reduced = k.bind("r", k.r.reduced)
 	k.positions = axesSize(k.r.reduced)
 }
 
-// quadAligned reports whether four neighbouring positions that start at a multiple of four lie side by
-// side and aligned, for every output.
-func (r *reduction) quadAligned(operand int) bool {
+// width is how many neighbouring positions one load of an operand can take.
+func (r *reduction) width(in *input, operand int) int {
 	last := len(r.reduced) - 1
-	if r.reduced[last].stride[operand] != 1 {
-		return false
+	switch {
+	case last < 0:
+		return 1
+	case in.value != 0:
+		return 4
+	case last == 0:
+		return in.width(operand, r.reduced[0], 0, r.kept)
 	}
-	for _, a := range r.kept {
-		if a.stride[operand]%4 != 0 {
-			return false
-		}
-	}
-	for _, a := range r.reduced[:last] {
-		if a.stride[operand]%4 != 0 {
-			return false
-		}
-	}
-	return last == 0 || r.reduced[last].n%4 == 0
+	// Runs start wherever a multiple of the inner extent is.
+	return in.width(operand, r.reduced[last], r.reduced[last].n, r.kept, r.reduced[:last])
 }
 
 // bindPartials reads accumulators that an earlier launch left, chunk by chunk, outputs side by side.
@@ -179,8 +125,7 @@ func (k *reduceKernel) bindPartials(src source, outs int) {
 	k.partials = true
 	for j, m := range k.f.parts {
 		bytes := uint64(outs * src.partials * m.Size())
-		ptr := k.pointer(fmt.Sprintf("part%d", j), m, false, 4, src.slot+j, 0, 0, bytes)
-		k.ins = append(k.ins, input{ptr: ptr, mem: m})
+		k.parts = append(k.parts, k.pointer(fmt.Sprintf("part%d", j), m, false, 4, src.slot+j, 0, 0, bytes))
 	}
 	k.partStep = k.number("outs", outs)
 	k.positions = src.partials
@@ -257,18 +202,11 @@ func (k *reduceKernel) starts(o kernel.Value) []kernel.Value {
 	return k.offsets(k.kept, len(k.kept.axes), o, offs)
 }
 
-func (k *reduceKernel) offset(v kernel.Value) kernel.Value {
-	if v == 0 {
-		return k.index(0)
-	}
-	return v
-}
-
 // take steps an accumulator by the element at the given offsets.
 func (k *reduceKernel) take(acc []kernel.Var, offs []kernel.Value, p kernel.Value) {
 	vs := make([]kernel.Value, len(k.ins))
 	for i, in := range k.ins {
-		vs[i] = k.load(in, k.offset(offs[i]))
+		vs[i] = in.load(offs[i])
 	}
 	k.stepBy(acc, vs, p)
 }
@@ -280,9 +218,9 @@ func (k *reduceKernel) stepBy(acc []kernel.Var, vs []kernel.Value, p kernel.Valu
 // joinPartial joins the accumulator of chunk c.
 func (k *reduceKernel) joinPartial(acc []kernel.Var, o, c kernel.Value) {
 	at := k.Add(k.Mul(c, k.partStep), o)
-	vs := make([]kernel.Value, len(k.ins))
-	for i, in := range k.ins {
-		vs[i] = k.Load(in.ptr, at)
+	vs := make([]kernel.Value, len(k.parts))
+	for i, p := range k.parts {
+		vs[i] = k.Load(p, at)
 	}
 	k.set(acc, k.f.join(k.Builder, k.get(acc), vs))
 }
@@ -337,19 +275,11 @@ func (k *reduceKernel) run(accs [][]kernel.Var, starts []kernel.Value, i, p, n k
 		vs := make([][]kernel.Value, 4)
 		base := k.ShlI(q, 2)
 		for j, in := range k.ins {
-			if k.quads && in.value == 0 {
-				raw := k.LoadV(in.ptr, k.Add(k.ShrUI(k.offset(offs[j]), 2), q), 4)
-				for e, v := range raw {
-					if in.widen {
-						v = Widen(k.Builder, in.typ, v)
-					}
-					vs[e] = append(vs[e], v)
-				}
-				continue
-			}
-			for e := range vs {
+			for e := 0; e < 4; e += k.width {
 				off := k.advance(offs[j], last[j], k.AddI(base, e))
-				vs[e] = append(vs[e], k.load(in, k.offset(off)))
+				for i, v := range in.loads(off, k.width) {
+					vs[e+i] = append(vs[e+i], v)
+				}
 			}
 		}
 		for e := range vs {
@@ -415,23 +345,14 @@ func (k *reduceKernel) takeTurns(accs [][]kernel.Var, o, member, from, to kernel
 		return
 	}
 	starts := k.starts(o)
-	if k.quads {
+	if k.width == 4 {
 		// Chunks begin at multiples of four.
 		stop := k.Add(from, k.ShlI(k.ShrUI(k.Sub(to, from), 2), 2))
 		k.For(k.Add(from, k.ShlI(member, 2)), stop, k.index(4*k.lanes), func(p kernel.Value) {
 			offs := k.offsets(k.reduced, len(k.reduced.axes), p, starts)
 			vs := make([][]kernel.Value, 4)
 			for j, in := range k.ins {
-				if in.value != 0 {
-					for e := range vs {
-						vs[e] = append(vs[e], in.value)
-					}
-					continue
-				}
-				for e, v := range k.LoadV(in.ptr, k.ShrUI(k.offset(offs[j]), 2), 4) {
-					if in.widen {
-						v = Widen(k.Builder, in.typ, v)
-					}
+				for e, v := range in.loads(offs[j], 4) {
 					vs[e] = append(vs[e], v)
 				}
 			}

@@ -1,0 +1,153 @@
+package shaders
+
+import (
+	"fmt"
+	"math/bits"
+
+	"nxvk/graph"
+	"nxvk/kernel"
+)
+
+// input is an operand as a kernel reads it: one element at a time, or two or four neighbours in one load.
+type input struct {
+	w     *writer
+	x     Operand
+	slot  int
+	raw   bool         // elements are moved, not looked at: they stay integers of their width
+	value kernel.Value // a by-value scalar, else 0
+	start kernel.Value // element offset of point 0 from the lowest element, 0 for none
+	views map[view]kernel.Ptr
+}
+
+// view is an operand as elements of a type, aligned to n of its own elements.
+type view struct {
+	mem kernel.Mem
+	n   int
+}
+
+// operand adds an operand to the argument table. Pointers stand at the lowest element that the layout
+// reaches, so that every index is a natural number.
+func (w *writer) operand(x Operand, slot int, raw bool) *input {
+	in := &input{w: w, x: x, slot: slot, raw: raw, views: map[view]kernel.Ptr{}}
+	if x.ByValue {
+		w.args = append(w.args, Arg{Kind: Value, Slot: slot, From: x.Type, To: x.Type})
+		in.value = w.ScalarArg(fmt.Sprintf("x%d", slot), RegOf(x.Type))
+		return in
+	}
+	lo, hi := reach(x)
+	size := uint64(x.Type.Size())
+	w.access = append(w.access, Access{Slot: slot, Lo: uint64(lo) * size, Hi: uint64(hi) * size})
+	if lo < x.Layout.Offset {
+		in.start = w.number(fmt.Sprintf("x%d_start", slot), x.Layout.Offset-lo)
+	}
+	return in
+}
+
+// width is how many neighbours along an axis one load can take: 4, 2 or 1, where the axis is
+// contiguous and every place that a load may stand at is aligned. extent is the axis's extent, or 0
+// where the caller itself stays below it; others are the axes that move the place.
+func (in *input) width(operand int, along axis, extent int, others ...[]axis) int {
+	if in.value != 0 || in.start != 0 || along.stride[operand] != 1 {
+		return 1
+	}
+	lo, _ := reach(in.x)
+	sum := lo | extent | 4
+	for _, axes := range others {
+		for _, a := range axes {
+			sum |= a.stride[operand]
+		}
+	}
+	return 1 << bits.TrailingZeros(uint(sum))
+}
+
+// view adds the address of the operand, as elements of type m, to the argument table.
+func (in *input) view(m kernel.Mem, n int) kernel.Ptr {
+	v := view{m, n}
+	if p, ok := in.views[v]; ok {
+		return p
+	}
+	size := in.x.Type.Size()
+	lo, _ := reach(in.x)
+	in.w.args = append(in.w.args, Arg{Kind: Addr, Slot: in.slot, Offset: uint64(lo * size)})
+	p := in.w.Pointer(fmt.Sprintf("x%d_%v", in.slot, m), m, false, uint8(bits.TrailingZeros(uint(n*size))))
+	in.views[v] = p
+	return p
+}
+
+// mem is the type of a single element in memory.
+func (in *input) mem() kernel.Mem {
+	if in.raw {
+		return RawMemOf(in.x.Type)
+	}
+	return MemOf(in.x.Type)
+}
+
+func (in *input) widened(v kernel.Value) kernel.Value {
+	if in.raw {
+		return v
+	}
+	return Widen(in.w.Builder, in.x.Type, v)
+}
+
+// load yields the register value of the element at an offset; offset 0 is none.
+func (in *input) load(off kernel.Value) kernel.Value {
+	if in.value != 0 {
+		return in.value
+	}
+	return in.widened(in.w.Load(in.view(in.mem(), 1), in.w.offset(off)))
+}
+
+// loads yields n neighbours from an offset on, which is a multiple of n.
+func (in *input) loads(off kernel.Value, n int) []kernel.Value {
+	out := make([]kernel.Value, n)
+	if in.value != 0 || n == 1 {
+		for i := range out {
+			out[i] = in.load(off)
+		}
+		return out
+	}
+	w := in.w
+	at := w.ShrUI(w.offset(off), bits.TrailingZeros(uint(n)))
+	size := in.x.Type.Size()
+	if w.T.Class != kernel.CPU || size == 8 {
+		copy(out, w.LoadV(in.view(in.mem(), n), at, n))
+	} else {
+		// Processors gather: a load's cost is by lane, not by byte. So neighbours come in one integer.
+		in.unpack(out, at, size*n)
+	}
+	for i := range out {
+		out[i] = in.widened(out[i])
+	}
+	return out
+}
+
+// unpack reads bytes bytes at index at, in units of as many, and takes them apart.
+func (in *input) unpack(out []kernel.Value, at kernel.Value, bytes int) {
+	w := in.w
+	var words []kernel.Value // of 32 bits
+	switch bytes {
+	case 16:
+		for _, v := range w.LoadV(in.view(kernel.M64, 4), at, 2) {
+			words = append(words, w.Conv(kernel.Wrap, kernel.I32, v), w.Conv(kernel.Wrap, kernel.I32, w.ShrUI(v, 32)))
+		}
+	case 8:
+		v := w.Load(in.view(kernel.M64, len(out)), at)
+		words = append(words, w.Conv(kernel.Wrap, kernel.I32, v), w.Conv(kernel.Wrap, kernel.I32, w.ShrUI(v, 32)))
+	case 4:
+		words = append(words, w.Load(in.view(kernel.M32, len(out)), at))
+	case 2:
+		words = append(words, w.Load(in.view(kernel.M16, len(out)), at))
+	}
+	size := in.x.Type.Size()
+	per := len(out) / len(words)
+	for i := range out {
+		v := words[i/per]
+		if size < 4 {
+			v = w.And(w.ShrUI(v, 8*size*(i%per)), w.I32(1<<(8*size)-1))
+		}
+		if !in.raw && in.x.Type == graph.F32 {
+			v = w.BitsTo(kernel.F32, v)
+		}
+		out[i] = v
+	}
+}
