@@ -1,0 +1,181 @@
+package lower
+
+import (
+	"math/rand"
+	"strings"
+	"testing"
+
+	"nxvk/graph"
+)
+
+// network is a small training step's worth of nodes: matmul, bias, relu, sums, slices, concatenation.
+func network() *graph.Graph {
+	f := func(s ...int) graph.Spec { return graph.Spec{Type: graph.F32, Shape: s} }
+	return &graph.Graph{
+		Params: []graph.Param{{Spec: f(6, 5)}, {Spec: f(5, 7)}, {Spec: f(7)}, {Spec: f(), ByValue: true}},
+		Nodes: []graph.Node{
+			{Op: graph.OpDot, In: []graph.Ref{0, 1}, Spec: f(6, 7), Attrs: graph.Attrs{ContractA: []int{1}, ContractB: []int{0}}}, // 4
+			{Op: "add", In: []graph.Ref{4, 2}, Spec: f(6, 7)},                                                                     // 5
+			{Op: "max", In: []graph.Ref{5, 3}, Spec: f(6, 7)},                                                                     // 6
+			{Op: graph.OpTranspose, In: []graph.Ref{6}, Spec: f(7, 6), Attrs: graph.Attrs{Axes: []int{1, 0}}},                     // 7
+			{Op: graph.OpReshape, In: []graph.Ref{7}, Spec: f(42)},                                                                // 8: a copy
+			{Op: graph.OpSum, In: []graph.Ref{6}, Spec: f(7), Attrs: graph.Attrs{Axes: []int{0}}},                                 // 9
+			{Op: graph.OpConcat, In: []graph.Ref{8, 9}, Spec: f(49), Attrs: graph.Attrs{Axis: 0}},                                 // 10
+			{Op: "exp", In: []graph.Ref{4}, Spec: f(6, 7)},                                                                        // 11: dead
+			{Op: "multiply", In: []graph.Ref{10, 10}, Spec: f(49)},                                                                // 12
+			{Op: graph.OpReverse, In: []graph.Ref{0}, Spec: f(6, 5), Attrs: graph.Attrs{Axes: []int{0}}},                          // 13: a view
+		},
+		Outs: []graph.Ref{12, 6, 13},
+	}
+}
+
+func lowered(t *testing.T) *Program {
+	t.Helper()
+	g := network()
+	if err := graph.Verify(g); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Lower(g, testTargets["discrete"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestCheckBarriers deletes each barrier in turn: the checker must miss every one.
+func TestCheckBarriers(t *testing.T) {
+	p := lowered(t)
+	if err := Check(p); err != nil {
+		t.Fatalf("%v\n%v", err, p)
+	}
+	barriers := 0
+	for i := range p.Steps {
+		if !p.Steps[i].Barrier {
+			continue
+		}
+		barriers++
+		p.Steps[i].Barrier = false
+		if err := Check(p); err == nil {
+			t.Errorf("without the barrier before step %d nothing is wrong:\n%v", i, p)
+		}
+		p.Steps[i].Barrier = true
+	}
+	if barriers < 4 {
+		t.Errorf("%d barriers in a chain of at least five dependent steps", barriers)
+	}
+}
+
+// TestCheckFaults breaks a sound Program in every way that the checker is for.
+func TestCheckFaults(t *testing.T) {
+	addr := func(s *Step) *Arg {
+		for i := range s.Args {
+			if s.Args[i].Kind == ArgAddr {
+				return &s.Args[i]
+			}
+		}
+		return nil
+	}
+	written := func(s *Step) int {
+		for _, a := range s.Access {
+			if a.Write {
+				return a.Buf
+			}
+		}
+		return -1
+	}
+	faults := map[string]func(p *Program){
+		"which has":           func(p *Program) { p.Steps[0].Access[0].Hi += 1 << 20 },
+		"no access covers":    func(p *Program) { p.Steps[1].Access = p.Steps[1].Access[:1] },
+		"aligned":             func(p *Program) { addr(&p.Steps[1]).Offset++ },
+		"arguments for":       func(p *Program) { p.Steps[0].Args = p.Steps[0].Args[1:] },
+		"an empty grid":       func(p *Program) { p.Steps[0].Grid[1] = 0 },
+		"an input":            func(p *Program) { p.Bufs[written(&p.Steps[0])].Kind = BufParam },
+		"no step has written": func(p *Program) { p.Steps = p.Steps[1:] },
+		"does not outlive":    func(p *Program) { p.Bufs[p.Outs[0].Buf].Kind = BufTemp },
+		"lie outside":         func(p *Program) { p.Outs[0].Layout.Offset = 1 },
+		"wrong kind":          func(p *Program) { *addr(&p.Steps[0]) = Arg{Kind: ArgImm} },
+	}
+	for want, break_ := range faults {
+		p := lowered(t)
+		break_(p)
+		if err := Check(p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}
+
+func TestViewsCostNothing(t *testing.T) {
+	p := lowered(t)
+	if o := p.Outs[2]; p.Bufs[o.Buf].Kind != BufParam || o.Layout.Strides[0] != -5 {
+		t.Errorf("a reversed parameter is not a view of it:\n%v", p)
+	}
+	for _, k := range p.Kernels {
+		if strings.HasPrefix(k.Name, "exp") {
+			t.Errorf("a dead node was lowered:\n%v", p)
+		}
+	}
+}
+
+// TestNetwork runs the whole graph against each node by itself.
+func TestNetwork(t *testing.T) {
+	g := network()
+	r := rand.New(rand.NewSource(7))
+	var in []laidOut
+	for _, p := range g.Params {
+		x := from(p.Spec, func([]int) uint64 { return graph.FromFloat(float64(r.Intn(17)-8), graph.F32) })
+		l := flatOf(x)
+		l.value = p.ByValue
+		in = append(in, l)
+	}
+	for _, tg := range testTargets {
+		whole := runGraph(t, tg, g, in)
+		vals := make([]tensor, 0, len(g.Params)+len(g.Nodes))
+		for _, x := range in {
+			vals = append(vals, x.tensor)
+		}
+		for _, n := range g.Nodes {
+			single := graph.Node{Op: n.Op, Spec: n.Spec, Attrs: n.Attrs}
+			var specs []graph.Spec
+			var ops []laidOut
+			for _, ref := range n.In {
+				specs = append(specs, vals[ref].Spec)
+				ops = append(ops, flatOf(vals[ref]))
+			}
+			vals = append(vals, runGraph(t, tg, one(single, specs...), ops)[0])
+		}
+		for i, ref := range g.Outs {
+			same(t, "result", whole[i], vals[ref])
+		}
+	}
+}
+
+// TestKernelsAreGeneric lowers one op at many sizes: they share a kernel.
+func TestKernelsAreGeneric(t *testing.T) {
+	hashes := map[[32]byte]bool{}
+	for _, n := range []int{32, 33, 17, 1000, 5} {
+		s := graph.Spec{Type: graph.F32, Shape: graph.Shape{n, 10}}
+		p, err := Lower(one(graph.Node{Op: "add", Spec: s}, s, graph.Spec{Type: graph.F32, Shape: graph.Shape{10}}), testTargets["cpu"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		hashes[p.Kernels[0].Hash()] = true
+	}
+	if len(hashes) != 1 {
+		t.Errorf("%d kernels for one addition at five batch sizes", len(hashes))
+	}
+}
+
+func TestTier(t *testing.T) {
+	small := testTargets["cpu"]
+	small.F64 = false
+	s := func(ty graph.Type) graph.Param { return graph.Param{Spec: graph.Spec{Type: ty, Shape: graph.Shape{3}}} }
+	if tier := TierOf(small, graph.Node{Op: "add", Spec: s(graph.F64).Spec}, []graph.Param{s(graph.F64), s(graph.F64)}); tier != None {
+		t.Errorf("f64 without f64: %v", tier)
+	}
+	if tier := TierOf(small, graph.Node{Op: "add", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32), s(graph.S64)}); tier != Device {
+		t.Errorf("f32 + s64: %v", tier)
+	}
+	if tier := TierOf(small, graph.Node{Op: "no_such_op", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32)}); tier != None {
+		t.Errorf("an unknown op: %v", tier)
+	}
+}
