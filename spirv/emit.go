@@ -180,7 +180,7 @@ func (e *emitter) instr(in *kernel.Instr) {
 		return
 	}
 	if op, ok := arithmetic[in.Op]; ok {
-		e.set(in, in.Dst, e.exact(op, e.typ(in.Type), e.operands(in)...))
+		e.set(in, in.Dst, e.exact(op, e.typ(in.Type), e.addend(in.A), e.addend(in.B)))
 		return
 	}
 	if op, ok := glsl[in.Op]; ok {

@@ -40,6 +40,21 @@ func (e *emitter) hide(t kernel.Type, x uint32) uint32 {
 	return e.value(opBitcast, e.typ(t), x)
 }
 
+// addend is the id of an operand of float arithmetic. A constant zero comes from memory, since drivers
+// fold x + 0 to x, which is wrong at -0, and 0 - x to -x, which is wrong at 0.
+func (e *emitter) addend(v kernel.Value) uint32 {
+	id := e.use(v)
+	if in := e.def[v]; in != nil && zeroFloat(in) {
+		return e.hide(in.Type, id)
+	}
+	return id
+}
+
+// zeroFloat reports whether in is a constant zero of either sign.
+func zeroFloat(in *kernel.Instr) bool {
+	return in.Op == kernel.Const && in.Type.Float() && in.Imm&(1<<(in.Type.Bits()-1)-1) == 0
+}
+
 func (e *emitter) fuses(t kernel.Type) bool {
 	return t == kernel.F32 && e.t.Num.FuseF32 || t == kernel.F64 && e.t.Num.FuseF64
 }
@@ -47,7 +62,7 @@ func (e *emitter) fuses(t kernel.Type) bool {
 // mad is a*b+c: one instruction where the device fuses it, else two.
 func (e *emitter) mad(in *kernel.Instr) uint32 {
 	t := e.typ(in.Type)
-	a, b, c := e.use(in.A), e.use(in.B), e.use(in.C)
+	a, b, c := e.addend(in.A), e.addend(in.B), e.addend(in.C)
 	if e.fuses(in.Type) {
 		return e.ext(glslFma, t, a, b, c)
 	}
@@ -62,7 +77,7 @@ func (e *emitter) mad(in *kernel.Instr) uint32 {
 // overflow and |a*b| > 2^-969 (f32: 2^-102), so that the error of the product is a normal number.
 func (e *emitter) fmaExact(in *kernel.Instr) uint32 {
 	t := e.typ(in.Type)
-	a, b, c := e.use(in.A), e.use(in.B), e.use(in.C)
+	a, b, c := e.addend(in.A), e.addend(in.B), e.addend(in.C)
 	if e.fuses(in.Type) {
 		return e.ext(glslFma, t, a, b, c)
 	}

@@ -195,12 +195,14 @@ type usage struct {
 	views    []ptrKey // in order of first use
 	seen     map[ptrKey]bool
 	builtins [9]bool
+	zeros    []bool // by value: a constant zero, which arithmetic takes from memory
 	opaque   bool
 }
 
 func (u *usage) walk(k *kernel.Kernel) {
 	u.args = make([]bool, len(k.Args))
 	u.seen = map[ptrKey]bool{}
+	u.zeros = make([]bool, k.Values)
 	u.body(k.Body)
 }
 
@@ -212,8 +214,12 @@ func (u *usage) body(body []kernel.Instr) {
 			u.args[in.Imm] = true
 		case kernel.Builtin:
 			u.builtins[in.Imm] = true
+		case kernel.Const:
+			u.zeros[in.Dst] = zeroFloat(in)
 		case kernel.Opaque:
 			u.opaque = true
+		case kernel.FAdd, kernel.FSub, kernel.FMul, kernel.FDiv, kernel.Mad, kernel.FmaExact:
+			u.opaque = u.opaque || u.zeros[in.A] || u.zeros[in.B] || u.zeros[in.C]
 		case kernel.Load, kernel.Store, kernel.AtomicAdd:
 			u.view(ptrKey{int(in.Imm), 1})
 		case kernel.LoadV, kernel.StoreV:

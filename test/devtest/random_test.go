@@ -1,0 +1,27 @@
+package devtest
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"nxvk/kernel/kerneltest"
+)
+
+// TestRandomKernels holds the device to the interpreter on random kernels.
+func TestRandomKernels(t *testing.T) {
+	d := Open(t)
+	count := uint64(300)
+	if testing.Short() {
+		count = 30
+	}
+	failures := 0
+	for seed := range count {
+		c := kerneltest.Random(rand.New(rand.NewPCG(seed, 3)), d.Target, 60)
+		ok := t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { Both(t, c.Kernel, c.Grid, c.Args...) })
+		if !ok && failures < 3 { // the smallest kernel that shows it is what a person reads
+			failures++
+			t.Log(c.Kernel.Text())
+		}
+	}
+}
