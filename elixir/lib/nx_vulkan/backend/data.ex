@@ -245,29 +245,18 @@ defmodule Nx.Vulkan.Backend.Data do
     end
   end
 
-  def backend_copy(t, backend, opts) when backend in [Nx.Tensor, Nx.BinaryBackend] do
-    _ = opts
-    to_host(t)
-  end
+  def backend_copy(t, backend, _opts) when backend in [Nx.Tensor, Nx.BinaryBackend], do: to_host(t)
 
   def backend_copy(t, backend, opts), do: backend.from_binary(t, to_binary(t, Nx.size(t.shape)), opts)
 
   @doc false
+  # Other variables may hold what is transferred, and code written for the earlier package goes on using them; so
+  # nothing is deallocated here: the reaper frees the tensor once nobody holds it.
   def backend_transfer(%T{data: %B{} = data} = t, backend, opts) when backend in @vulkan do
-    if here?(data, opts) do
-      %{t | data: placed(data, opts)}
-    else
-      moved = backend_copy(t, backend, opts)
-      backend_deallocate(t)
-      moved
-    end
+    if here?(data, opts), do: %{t | data: placed(data, opts)}, else: backend_copy(t, backend, opts)
   end
 
-  def backend_transfer(t, backend, opts) do
-    moved = backend_copy(t, backend, opts)
-    backend_deallocate(t)
-    moved
-  end
+  def backend_transfer(t, backend, opts), do: backend_copy(t, backend, opts)
 
   # Options that name no device leave the tensor where it is.
   defp here?(%B{device: device}, opts), do: Keyword.get(opts, :device, device) == device
