@@ -18,7 +18,7 @@ trap 'rm -rf "$out"' EXIT
 elixirc --warnings-as-errors -o "$out" \
   lib/mix/tasks/*.ex \
   lib/nx_vulkan/application.ex lib/nx_vulkan/error.ex lib/nx_vulkan/wire.ex \
-  lib/nx_vulkan/port.ex lib/nx_vulkan/port/*.ex \
+  lib/nx_vulkan/plan.ex lib/nx_vulkan/port.ex lib/nx_vulkan/port/*.ex \
   lib/nx_vulkan/handle.ex lib/nx_vulkan/nursery.ex lib/nx_vulkan/reaper.ex lib/nx_vulkan/reaper/*.ex \
   test/support/fake_port.ex test/support/reaper_stress.ex
 

@@ -55,9 +55,15 @@ defmodule Nx.Vulkan.Backend do
 
   def init(opts) do
     Enum.each(opts, fn
-      {:device, device} when is_integer(device) and device >= 0 -> :ok
-      {:errors, errors} when errors in [:async, :sync] -> :ok
-      other -> raise ArgumentError, "#{inspect(__MODULE__)} takes device: a number and errors: :async or :sync, got: #{inspect(other)}"
+      {:device, device} when is_integer(device) and device >= 0 ->
+        :ok
+
+      {:errors, errors} when errors in [:async, :sync] ->
+        :ok
+
+      other ->
+        raise ArgumentError,
+              "#{inspect(__MODULE__)} takes device: a number and errors: :async or :sync, got: #{inspect(other)}"
     end)
 
     opts

@@ -135,7 +135,10 @@ defmodule NxVulkan.OraclePort do
             bytes = Nx.to_binary(result)
 
             if byte_size(bytes) != bytes(type, shape),
-              do: raise("#{op}: the result has #{byte_size(bytes)} bytes, not those of #{type} #{inspect(shape)}")
+              do:
+                raise(
+                  "#{op}: the result has #{byte_size(bytes)} bytes, not those of #{type} #{inspect(shape)}"
+                )
 
             {type, shape, bytes}
           rescue

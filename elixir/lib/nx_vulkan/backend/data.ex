@@ -228,7 +228,14 @@ defmodule Nx.Vulkan.Backend.Data do
   defp rows(out, t, start, count) do
     [_ | dims] = Tuple.to_list(t.shape)
     out = %{out | shape: List.to_tuple([count | dims])}
-    B.slice(out, t, [start | Enum.map(dims, fn _ -> 0 end)], [count | dims], List.duplicate(1, length(dims) + 1))
+
+    B.slice(
+      out,
+      t,
+      [start | Enum.map(dims, fn _ -> 0 end)],
+      [count | dims],
+      List.duplicate(1, length(dims) + 1)
+    )
   end
 
   ## Moving
