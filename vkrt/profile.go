@@ -65,7 +65,7 @@ func (q *querySlot) begin(s *Stream, cb vk.CommandBuffer) error {
 		q.ticks = make([]uint64, queries)
 	}
 	s.vk.CmdResetQueryPool(cb, q.pool, 0, queries)
-	s.vk.CmdWriteTimestamp(cb, vk.PipelineStageBottomOfPipeBit, q.pool, 0)
+	s.call.CmdWriteTimestamp(s.vk, cb, vk.PipelineStageBottomOfPipeBit, q.pool, 0)
 	q.used = 1
 	return nil
 }
@@ -73,7 +73,7 @@ func (q *querySlot) begin(s *Stream, cb vk.CommandBuffer) error {
 // mark ends an operation. There is room: Stream.room saw to it.
 func (q *querySlot) mark(s *Stream, cb vk.CommandBuffer, name string) {
 	if q.used < queries {
-		s.vk.CmdWriteTimestamp(cb, vk.PipelineStageBottomOfPipeBit, q.pool, q.used)
+		s.call.CmdWriteTimestamp(s.vk, cb, vk.PipelineStageBottomOfPipeBit, q.pool, q.used)
 		q.used++
 		q.names = append(q.names, name)
 	}

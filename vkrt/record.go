@@ -63,13 +63,13 @@ func (s *Stream) Dispatch(p *Pipeline, grid [3]uint32, table []uint64, uses []Us
 	}
 	s.order(uses)
 	if p != s.bound {
-		s.vk.CmdBindPipeline(l.cb, vk.PipelineBindPointCompute, p.handle)
+		s.call.CmdBindPipeline(s.vk, l.cb, vk.PipelineBindPointCompute, p.handle)
 		s.bound = p
 		l.pipes = append(l.pipes, p)
 	}
 	s.push = c.addr + at
-	s.vk.CmdPushConstants(l.cb, s.dev.pipes.layout, vk.ShaderStageComputeBit, 0, 8, unsafe.Pointer(&s.push))
-	s.vk.CmdDispatch(l.cb, grid[0], grid[1], grid[2])
+	s.call.CmdPushConstants(s.vk, l.cb, s.dev.pipes.layout, vk.ShaderStageComputeBit, 0, 8, unsafe.Pointer(&s.push))
+	s.call.CmdDispatch(s.vk, l.cb, grid[0], grid[1], grid[2])
 	l.work++
 	if l.query.used > 0 {
 		l.query.mark(s, l.cb, p.Name)
@@ -138,7 +138,7 @@ func (s *Stream) order1(uses ...Use) { s.order(uses) }
 func (s *Stream) copyBuffers(src vk.Buffer, srcOff uint64, dst vk.Buffer, dstOff, n uint64, name string) {
 	l := s.slot
 	s.region = vk.BufferCopy{SrcOffset: srcOff, DstOffset: dstOff, Size: n}
-	s.vk.CmdCopyBuffer(l.cb, src, dst, 1, &s.region)
+	s.call.CmdCopyBuffer(s.vk, l.cb, src, dst, 1, &s.region)
 	l.work++
 	if l.query.used > 0 {
 		l.query.mark(s, l.cb, name)

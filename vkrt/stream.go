@@ -40,6 +40,8 @@ type Stream struct {
 	draining bool
 
 	// Parameter blocks that the driver reads: on the heap, with the stream.
+	call    vk.Args
+	count   uint64 // of the timeline
 	push    uint64
 	barrier vk.MemoryBarrier
 	region  vk.BufferCopy
@@ -72,6 +74,7 @@ type slot struct {
 
 // semaphoreWait is a wait for one value of one timeline.
 type semaphoreWait struct {
+	call  vk.Args
 	info  vk.SemaphoreWaitInfo
 	sema  vk.Semaphore
 	value uint64
@@ -85,7 +88,7 @@ func (w *semaphoreWait) init(s vk.Semaphore) {
 // until blocks until the timeline has reached v.
 func (w *semaphoreWait) until(d *Device, v uint64) error {
 	w.value = v
-	return check("vkWaitSemaphores", d.vk.WaitSemaphores(d.handle, &w.info, ^uint64(0)))
+	return check("vkWaitSemaphores", w.call.WaitSemaphores(d.vk, d.handle, &w.info, ^uint64(0)))
 }
 
 // event is a callback that waits for a submission.
@@ -212,10 +215,10 @@ func (s *Stream) begin() error {
 	s.freeing.Lock()
 	l.value = s.next
 	s.freeing.Unlock()
-	if err := check("vkResetCommandPool", s.vk.ResetCommandPool(s.dev.handle, l.pool, 0)); err != nil {
+	if err := check("vkResetCommandPool", s.call.ResetCommandPool(s.vk, s.dev.handle, l.pool, 0)); err != nil {
 		return s.fail(err)
 	}
-	if err := check("vkBeginCommandBuffer", s.vk.BeginCommandBuffer(l.cb, &s.begins)); err != nil {
+	if err := check("vkBeginCommandBuffer", s.call.BeginCommandBuffer(s.vk, l.cb, &s.begins)); err != nil {
 		return s.fail(err)
 	}
 	s.recording, s.slot, s.bound, l.work = true, l, nil, 0
@@ -231,7 +234,7 @@ func (s *Stream) begin() error {
 // fence records a memory barrier and starts a new epoch.
 func (s *Stream) fence(from, to vk.PipelineStageFlags, src, dst vk.AccessFlags) {
 	s.barrier.SrcAccessMask, s.barrier.DstAccessMask = src, dst
-	s.vk.CmdPipelineBarrier(s.slot.cb, from, to, 0, 1, &s.barrier, 0, nil, 0, nil)
+	s.call.CmdPipelineBarrier(s.vk, s.slot.cb, from, to, 0, 1, &s.barrier, 0, nil, 0, nil)
 	s.epochs++
 	s.epoch = s.tag | s.epochs
 }
@@ -246,13 +249,13 @@ func (s *Stream) Submit() error {
 		// What was written becomes visible to the host.
 		s.fence(stages, vk.PipelineStageHostBit, accessWrites, vk.AccessHostReadBit)
 	}
-	if err := check("vkEndCommandBuffer", s.vk.EndCommandBuffer(l.cb)); err != nil {
+	if err := check("vkEndCommandBuffer", s.call.EndCommandBuffer(s.vk, l.cb)); err != nil {
 		return s.fail(err)
 	}
 	l.signal = s.next
 	s.submitted.Store(s.next) // first, so that nobody sees the device ahead of it
 	s.dev.submitting.Lock()
-	r := s.vk.QueueSubmit(s.dev.queue, 1, &l.submit, 0)
+	r := s.call.QueueSubmit(s.vk, s.dev.queue, 1, &l.submit, 0)
 	s.dev.submitting.Unlock()
 	if err := check("vkQueueSubmit", r); err != nil {
 		return s.fail(err)
@@ -352,17 +355,21 @@ func (s *Stream) waitFor(v uint64) error {
 
 func (s *Stream) finished(v uint64) bool { return s.completed.Load() >= v }
 
-// refresh asks how far the device is, and frees released buffers that waited for it. Any goroutine may call it.
+// refresh asks how far the device is, and frees released buffers that waited for it.
 func (s *Stream) refresh() error {
-	v := new(uint64)
-	if err := check("vkGetSemaphoreCounterValue", s.vk.GetSemaphoreCounterValue(s.dev.handle, s.sema, v)); err != nil {
+	return s.counted(s.call.GetSemaphoreCounterValue(s.vk, s.dev.handle, s.sema, &s.count), s.count)
+}
+
+// counted takes the answer of vkGetSemaphoreCounterValue. Any goroutine may call it.
+func (s *Stream) counted(r vk.Result, v uint64) error {
+	if v > s.submitted.Load() && r >= 0 {
+		// Drivers may count a lost device's timelines up to the end, so that waits return, before they say that it is lost.
+		r = vk.ErrorDeviceLost
+	}
+	if err := check("vkGetSemaphoreCounterValue", r); err != nil {
 		return err
 	}
-	if *v > s.submitted.Load() {
-		// Some drivers (NVIDIA) count a lost device's semaphores up to the end instead of returning an error.
-		return check("vkGetSemaphoreCounterValue", vk.ErrorDeviceLost)
-	}
-	s.advance(*v)
+	s.advance(v)
 	return nil
 }
 
@@ -399,13 +406,15 @@ func (s *Stream) collect(wait bool) {
 		return
 	}
 	if wait {
-		var w semaphoreWait
+		w := new(semaphoreWait)
 		w.init(s.sema)
 		if w.until(s.dev, v) != nil {
 			return // the stream's owner will meet the same error
 		}
 	}
-	_ = s.refresh()
+	n := new(uint64)
+	r := s.vk.GetSemaphoreCounterValue(s.dev.handle, s.sema, n)
+	_ = s.counted(r, *n)
 }
 
 // deferFree keeps b for submission v; false if that has finished.
@@ -547,7 +556,7 @@ func (s *Stream) Completed() <-chan struct{} {
 
 func (w *waiter) run() {
 	defer close(w.done)
-	var wait semaphoreWait
+	wait := new(semaphoreWait)
 	wait.init(w.stream.sema)
 	for v := range w.arm {
 		if !w.stream.finished(v) {

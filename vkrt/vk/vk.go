@@ -24,6 +24,12 @@ import (
 
 //go:generate go run ./gen
 
+// Args is room for the arguments of one call. Its methods are the commands on hot paths: they do not allocate, where
+// purego.SyscallN's own argument list would. An Args lies on the heap, within what owns the calls, and serves one
+// goroutine at a time. Pointers given to its methods must be to heap memory too (fields of that same owner, say), since
+// here nothing makes the compiler put it there.
+type Args [12]uintptr
+
 // proc is a command of a table and where its address goes.
 type proc struct {
 	name string

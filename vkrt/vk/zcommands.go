@@ -3,6 +3,7 @@
 package vk
 
 import (
+	"runtime"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -374,6 +375,16 @@ func (p *DeviceProcs) ResetCommandPool(device Device, commandPool CommandPool, f
 	return Result(int32(r))
 }
 
+// ResetCommandPool calls vkResetCommandPool without allocating.
+func (a *Args) ResetCommandPool(p *DeviceProcs, device Device, commandPool CommandPool, flags CommandPoolResetFlags) Result {
+	a[0] = uintptr(device)
+	a[1] = uintptr(commandPool)
+	a[2] = uintptr(flags)
+	r, _, _ := purego.SyscallN(p.resetCommandPool, a[:3]...)
+
+	return Result(int32(r))
+}
+
 // AllocateCommandBuffers calls vkAllocateCommandBuffers.
 func (p *DeviceProcs) AllocateCommandBuffers(device Device, pAllocateInfo *CommandBufferAllocateInfo, pCommandBuffers *CommandBuffer) Result {
 	r, _, _ := purego.SyscallN(p.allocateCommandBuffers, uintptr(device), uintptr(unsafe.Pointer(pAllocateInfo)), uintptr(unsafe.Pointer(pCommandBuffers)))
@@ -386,9 +397,27 @@ func (p *DeviceProcs) BeginCommandBuffer(commandBuffer CommandBuffer, pBeginInfo
 	return Result(int32(r))
 }
 
+// BeginCommandBuffer calls vkBeginCommandBuffer without allocating.
+func (a *Args) BeginCommandBuffer(p *DeviceProcs, commandBuffer CommandBuffer, pBeginInfo *CommandBufferBeginInfo) Result {
+	a[0] = uintptr(commandBuffer)
+	a[1] = uintptr(unsafe.Pointer(pBeginInfo))
+	r, _, _ := purego.SyscallN(p.beginCommandBuffer, a[:2]...)
+	runtime.KeepAlive(pBeginInfo)
+
+	return Result(int32(r))
+}
+
 // EndCommandBuffer calls vkEndCommandBuffer.
 func (p *DeviceProcs) EndCommandBuffer(commandBuffer CommandBuffer) Result {
 	r, _, _ := purego.SyscallN(p.endCommandBuffer, uintptr(commandBuffer))
+	return Result(int32(r))
+}
+
+// EndCommandBuffer calls vkEndCommandBuffer without allocating.
+func (a *Args) EndCommandBuffer(p *DeviceProcs, commandBuffer CommandBuffer) Result {
+	a[0] = uintptr(commandBuffer)
+	r, _, _ := purego.SyscallN(p.endCommandBuffer, a[:1]...)
+
 	return Result(int32(r))
 }
 
@@ -397,9 +426,31 @@ func (p *DeviceProcs) CmdBindPipeline(commandBuffer CommandBuffer, pipelineBindP
 	purego.SyscallN(p.cmdBindPipeline, uintptr(commandBuffer), uintptr(pipelineBindPoint), uintptr(pipeline))
 }
 
+// CmdBindPipeline calls vkCmdBindPipeline without allocating.
+func (a *Args) CmdBindPipeline(p *DeviceProcs, commandBuffer CommandBuffer, pipelineBindPoint PipelineBindPoint, pipeline Pipeline) {
+	a[0] = uintptr(commandBuffer)
+	a[1] = uintptr(pipelineBindPoint)
+	a[2] = uintptr(pipeline)
+	purego.SyscallN(p.cmdBindPipeline, a[:3]...)
+
+}
+
 // CmdPushConstants calls vkCmdPushConstants.
 func (p *DeviceProcs) CmdPushConstants(commandBuffer CommandBuffer, layout PipelineLayout, stageFlags ShaderStageFlags, offset uint32, size uint32, pValues unsafe.Pointer) {
 	purego.SyscallN(p.cmdPushConstants, uintptr(commandBuffer), uintptr(layout), uintptr(stageFlags), uintptr(offset), uintptr(size), uintptr(pValues))
+}
+
+// CmdPushConstants calls vkCmdPushConstants without allocating.
+func (a *Args) CmdPushConstants(p *DeviceProcs, commandBuffer CommandBuffer, layout PipelineLayout, stageFlags ShaderStageFlags, offset uint32, size uint32, pValues unsafe.Pointer) {
+	a[0] = uintptr(commandBuffer)
+	a[1] = uintptr(layout)
+	a[2] = uintptr(stageFlags)
+	a[3] = uintptr(offset)
+	a[4] = uintptr(size)
+	a[5] = uintptr(pValues)
+	purego.SyscallN(p.cmdPushConstants, a[:6]...)
+	runtime.KeepAlive(pValues)
+
 }
 
 // CmdDispatch calls vkCmdDispatch.
@@ -407,14 +458,55 @@ func (p *DeviceProcs) CmdDispatch(commandBuffer CommandBuffer, groupCountX uint3
 	purego.SyscallN(p.cmdDispatch, uintptr(commandBuffer), uintptr(groupCountX), uintptr(groupCountY), uintptr(groupCountZ))
 }
 
+// CmdDispatch calls vkCmdDispatch without allocating.
+func (a *Args) CmdDispatch(p *DeviceProcs, commandBuffer CommandBuffer, groupCountX uint32, groupCountY uint32, groupCountZ uint32) {
+	a[0] = uintptr(commandBuffer)
+	a[1] = uintptr(groupCountX)
+	a[2] = uintptr(groupCountY)
+	a[3] = uintptr(groupCountZ)
+	purego.SyscallN(p.cmdDispatch, a[:4]...)
+
+}
+
 // CmdPipelineBarrier calls vkCmdPipelineBarrier.
 func (p *DeviceProcs) CmdPipelineBarrier(commandBuffer CommandBuffer, srcStageMask PipelineStageFlags, dstStageMask PipelineStageFlags, dependencyFlags DependencyFlags, memoryBarrierCount uint32, pMemoryBarriers *MemoryBarrier, bufferMemoryBarrierCount uint32, pBufferMemoryBarriers *BufferMemoryBarrier, imageMemoryBarrierCount uint32, pImageMemoryBarriers *ImageMemoryBarrier) {
 	purego.SyscallN(p.cmdPipelineBarrier, uintptr(commandBuffer), uintptr(srcStageMask), uintptr(dstStageMask), uintptr(dependencyFlags), uintptr(memoryBarrierCount), uintptr(unsafe.Pointer(pMemoryBarriers)), uintptr(bufferMemoryBarrierCount), uintptr(unsafe.Pointer(pBufferMemoryBarriers)), uintptr(imageMemoryBarrierCount), uintptr(unsafe.Pointer(pImageMemoryBarriers)))
 }
 
+// CmdPipelineBarrier calls vkCmdPipelineBarrier without allocating.
+func (a *Args) CmdPipelineBarrier(p *DeviceProcs, commandBuffer CommandBuffer, srcStageMask PipelineStageFlags, dstStageMask PipelineStageFlags, dependencyFlags DependencyFlags, memoryBarrierCount uint32, pMemoryBarriers *MemoryBarrier, bufferMemoryBarrierCount uint32, pBufferMemoryBarriers *BufferMemoryBarrier, imageMemoryBarrierCount uint32, pImageMemoryBarriers *ImageMemoryBarrier) {
+	a[0] = uintptr(commandBuffer)
+	a[1] = uintptr(srcStageMask)
+	a[2] = uintptr(dstStageMask)
+	a[3] = uintptr(dependencyFlags)
+	a[4] = uintptr(memoryBarrierCount)
+	a[5] = uintptr(unsafe.Pointer(pMemoryBarriers))
+	a[6] = uintptr(bufferMemoryBarrierCount)
+	a[7] = uintptr(unsafe.Pointer(pBufferMemoryBarriers))
+	a[8] = uintptr(imageMemoryBarrierCount)
+	a[9] = uintptr(unsafe.Pointer(pImageMemoryBarriers))
+	purego.SyscallN(p.cmdPipelineBarrier, a[:10]...)
+	runtime.KeepAlive(pMemoryBarriers)
+	runtime.KeepAlive(pBufferMemoryBarriers)
+	runtime.KeepAlive(pImageMemoryBarriers)
+
+}
+
 // CmdCopyBuffer calls vkCmdCopyBuffer.
 func (p *DeviceProcs) CmdCopyBuffer(commandBuffer CommandBuffer, srcBuffer Buffer, dstBuffer Buffer, regionCount uint32, pRegions *BufferCopy) {
 	purego.SyscallN(p.cmdCopyBuffer, uintptr(commandBuffer), uintptr(srcBuffer), uintptr(dstBuffer), uintptr(regionCount), uintptr(unsafe.Pointer(pRegions)))
+}
+
+// CmdCopyBuffer calls vkCmdCopyBuffer without allocating.
+func (a *Args) CmdCopyBuffer(p *DeviceProcs, commandBuffer CommandBuffer, srcBuffer Buffer, dstBuffer Buffer, regionCount uint32, pRegions *BufferCopy) {
+	a[0] = uintptr(commandBuffer)
+	a[1] = uintptr(srcBuffer)
+	a[2] = uintptr(dstBuffer)
+	a[3] = uintptr(regionCount)
+	a[4] = uintptr(unsafe.Pointer(pRegions))
+	purego.SyscallN(p.cmdCopyBuffer, a[:5]...)
+	runtime.KeepAlive(pRegions)
+
 }
 
 // CmdResetQueryPool calls vkCmdResetQueryPool.
@@ -425,6 +517,16 @@ func (p *DeviceProcs) CmdResetQueryPool(commandBuffer CommandBuffer, queryPool Q
 // CmdWriteTimestamp calls vkCmdWriteTimestamp.
 func (p *DeviceProcs) CmdWriteTimestamp(commandBuffer CommandBuffer, pipelineStage PipelineStageFlags, queryPool QueryPool, query uint32) {
 	purego.SyscallN(p.cmdWriteTimestamp, uintptr(commandBuffer), uintptr(pipelineStage), uintptr(queryPool), uintptr(query))
+}
+
+// CmdWriteTimestamp calls vkCmdWriteTimestamp without allocating.
+func (a *Args) CmdWriteTimestamp(p *DeviceProcs, commandBuffer CommandBuffer, pipelineStage PipelineStageFlags, queryPool QueryPool, query uint32) {
+	a[0] = uintptr(commandBuffer)
+	a[1] = uintptr(pipelineStage)
+	a[2] = uintptr(queryPool)
+	a[3] = uintptr(query)
+	purego.SyscallN(p.cmdWriteTimestamp, a[:4]...)
+
 }
 
 // CreateQueryPool calls vkCreateQueryPool.
@@ -461,14 +563,48 @@ func (p *DeviceProcs) GetSemaphoreCounterValue(device Device, semaphore Semaphor
 	return Result(int32(r))
 }
 
+// GetSemaphoreCounterValue calls vkGetSemaphoreCounterValue without allocating.
+func (a *Args) GetSemaphoreCounterValue(p *DeviceProcs, device Device, semaphore Semaphore, pValue *uint64) Result {
+	a[0] = uintptr(device)
+	a[1] = uintptr(semaphore)
+	a[2] = uintptr(unsafe.Pointer(pValue))
+	r, _, _ := purego.SyscallN(p.getSemaphoreCounterValue, a[:3]...)
+	runtime.KeepAlive(pValue)
+
+	return Result(int32(r))
+}
+
 // WaitSemaphores calls vkWaitSemaphores.
 func (p *DeviceProcs) WaitSemaphores(device Device, pWaitInfo *SemaphoreWaitInfo, timeout uint64) Result {
 	r, _, _ := purego.SyscallN(p.waitSemaphores, uintptr(device), uintptr(unsafe.Pointer(pWaitInfo)), uintptr(timeout))
 	return Result(int32(r))
 }
 
+// WaitSemaphores calls vkWaitSemaphores without allocating.
+func (a *Args) WaitSemaphores(p *DeviceProcs, device Device, pWaitInfo *SemaphoreWaitInfo, timeout uint64) Result {
+	a[0] = uintptr(device)
+	a[1] = uintptr(unsafe.Pointer(pWaitInfo))
+	a[2] = uintptr(timeout)
+	r, _, _ := purego.SyscallN(p.waitSemaphores, a[:3]...)
+	runtime.KeepAlive(pWaitInfo)
+
+	return Result(int32(r))
+}
+
 // QueueSubmit calls vkQueueSubmit.
 func (p *DeviceProcs) QueueSubmit(queue Queue, submitCount uint32, pSubmits *SubmitInfo, fence Fence) Result {
 	r, _, _ := purego.SyscallN(p.queueSubmit, uintptr(queue), uintptr(submitCount), uintptr(unsafe.Pointer(pSubmits)), uintptr(fence))
+	return Result(int32(r))
+}
+
+// QueueSubmit calls vkQueueSubmit without allocating.
+func (a *Args) QueueSubmit(p *DeviceProcs, queue Queue, submitCount uint32, pSubmits *SubmitInfo, fence Fence) Result {
+	a[0] = uintptr(queue)
+	a[1] = uintptr(submitCount)
+	a[2] = uintptr(unsafe.Pointer(pSubmits))
+	a[3] = uintptr(fence)
+	r, _, _ := purego.SyscallN(p.queueSubmit, a[:4]...)
+	runtime.KeepAlive(pSubmits)
+
 	return Result(int32(r))
 }

@@ -134,7 +134,7 @@ var keywords = map[string]string{"type": "kind", "range": "rng", "func": "fn", "
 
 func (e *emitter) commandFile() []byte {
 	var b bytes.Buffer
-	b.WriteString("import (\n\t\"unsafe\"\n\n\t\"github.com/ebitengine/purego\"\n)\n\n")
+	b.WriteString("import (\n\t\"runtime\"\n\t\"unsafe\"\n\n\t\"github.com/ebitengine/purego\"\n)\n\n")
 	for _, level := range []string{"global", "instance", "device"} {
 		names := e.list.levels[level]
 		typ := export(level) + "Procs"
@@ -185,16 +185,35 @@ func (e *emitter) command(b *bytes.Buffer, typ, name string) {
 	short := strings.TrimPrefix(name, "vk")
 	call := "purego.SyscallN(p." + field(name) + ", " + strings.Join(args, ", ") + ")"
 	fmt.Fprintf(b, "// %s calls %s.\nfunc (p *%s) %s(%s) ", short, name, typ, short, strings.Join(params, ", "))
+	e.body(b, c, "", call)
+	if !e.list.hot[name] {
+		return
+	}
+	var fill, keep strings.Builder
+	for i, a := range args {
+		fmt.Fprintf(&fill, "\ta[%d] = %s\n", i, a)
+	}
+	for _, p := range params {
+		if n, t, _ := strings.Cut(p, " "); strings.HasPrefix(t, "*") || t == "unsafe.Pointer" {
+			fmt.Fprintf(&keep, "\truntime.KeepAlive(%s)\n", n)
+		}
+	}
+	fmt.Fprintf(b, "// %s calls %s without allocating.\nfunc (a *Args) %s(p *%s, %s) ", short, name, short, typ, strings.Join(params, ", "))
+	e.body(b, c, fill.String(), fmt.Sprintf("purego.SyscallN(p.%s, a[:%d]...)\n%s", field(name), len(args), keep.String()))
+}
+
+// body writes the braces of a command's method: before, call, and the result.
+func (e *emitter) body(b *bytes.Buffer, c *command, before, call string) {
 	switch c.result {
 	case "void":
-		fmt.Fprintf(b, "{\n\t%s\n}\n\n", call)
+		fmt.Fprintf(b, "{\n%s\t%s\n}\n\n", before, call)
 	case "VkResult":
-		fmt.Fprintf(b, "Result {\n\tr, _, _ := %s\n\treturn Result(int32(r))\n}\n\n", call)
+		fmt.Fprintf(b, "Result {\n%s\tr, _, _ := %s\n\treturn Result(int32(r))\n}\n\n", before, call)
 	case "PFN_vkVoidFunction":
-		fmt.Fprintf(b, "uintptr {\n\tr, _, _ := %s\n\treturn r\n}\n\n", call)
+		fmt.Fprintf(b, "uintptr {\n%s\tr, _, _ := %s\n\treturn r\n}\n\n", before, call)
 	default:
 		t := e.goType(decl{base: c.result})
-		fmt.Fprintf(b, "%s {\n\tr, _, _ := %s\n\treturn %s(r)\n}\n\n", t, call, t)
+		fmt.Fprintf(b, "%s {\n%s\tr, _, _ := %s\n\treturn %s(r)\n}\n\n", t, before, call, t)
 	}
 }
 

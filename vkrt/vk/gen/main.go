@@ -16,7 +16,7 @@ import (
 
 // wanted lists what is bound: "global", "instance" and "device" name the level at which the commands
 // that follow are loaded, "struct" names structs that only pNext chains reach, "extension" names
-// extensions whose enum values are wanted.
+// extensions whose enum values are wanted, "hot" commands listed elsewhere that also get a form which does not allocate.
 //
 //go:embed commands.txt
 var wanted string
@@ -43,11 +43,12 @@ func main() {
 type list struct {
 	levels     map[string][]string // global, instance, device → commands
 	structs    []string
+	hot        map[string]bool
 	extensions []string
 }
 
 func parseList(text string) (list, error) {
-	l := list{levels: map[string][]string{}}
+	l := list{levels: map[string][]string{}, hot: map[string]bool{}}
 	section := ""
 	for n, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
@@ -60,6 +61,10 @@ func parseList(text string) (list, error) {
 			l.structs = append(l.structs, strings.Fields(line)...)
 		case section == "extension":
 			l.extensions = append(l.extensions, strings.Fields(line)...)
+		case section == "hot":
+			for _, c := range strings.Fields(line) {
+				l.hot[c] = true
+			}
 		case section == "global" || section == "instance" || section == "device":
 			l.levels[section] = append(l.levels[section], strings.Fields(line)...)
 		default:
