@@ -1,0 +1,69 @@
+package dispatch
+
+import (
+	"encoding/binary"
+
+	"nxvk/graph"
+	"nxvk/vkrt"
+)
+
+// shape is what a program must know of a tensor: its type, shape and layout. Results of one program share
+// theirs, with the bytes that it adds to a program's key.
+type shape struct {
+	graph.Spec
+	graph.Layout
+	key []byte
+}
+
+func newShape(s graph.Spec, l graph.Layout) *shape {
+	key := append([]byte{'t'}, byte(s.Type), byte(len(s.Shape)))
+	for _, d := range s.Shape {
+		key = binary.AppendUvarint(key, uint64(d))
+	}
+	for _, st := range l.Strides {
+		key = binary.AppendVarint(key, int64(st))
+	}
+	key = binary.AppendVarint(key, int64(l.Offset))
+	return &shape{s, l, key}
+}
+
+func (s *shape) bytes() int64 { return int64(s.Shape.Size()) * int64(s.Type.Size()) }
+
+// buffer is device memory shared by a tensor and its views. The executor alone counts.
+type buffer struct {
+	*vkrt.Buffer
+	refs int
+}
+
+// tensor is an entry of the handle table. The reader makes it, so that later frames may name it; the
+// executor fills it when its turn comes, and looks inside.
+type tensor struct {
+	id uint64
+
+	shape *shape
+	buf   *buffer  // nil when it failed
+	err   *Failure // the first failure
+	freed bool     // the table has let go of it
+}
+
+// set makes t what an operation yielded, and shares buf.
+func (t *tensor) set(s *shape, buf *buffer) {
+	t.shape, t.buf = s, buf
+	buf.refs++
+}
+
+// drop gives up a share of a buffer.
+func (b *buffer) drop() {
+	if b.refs--; b.refs == 0 {
+		b.Release()
+	}
+}
+
+// release lets go of the memory. Work that is on its way keeps its own hold.
+func (t *tensor) release() {
+	t.freed = true
+	if t.buf != nil {
+		t.buf.drop()
+		t.buf = nil
+	}
+}

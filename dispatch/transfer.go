@@ -1,0 +1,233 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"nxvk/etf"
+	"nxvk/graph"
+)
+
+// upload makes a tensor of bytes from the frame or from a bulk file.
+func (e *executor) upload(q *request) *Failure {
+	e.counts.Uploads++
+	size := q.shape.bytes()
+	buf, err := e.alloc(uint64(size))
+	if err != nil {
+		return asFailure("upload", err)
+	}
+	if q.file == "" {
+		err = e.stream.Upload(buf, 0, q.data)
+	} else {
+		var failed error // of the device, not of the file
+		err = readBulk(e.options.runtimeDir, q.file, size, func(at int64, piece []byte) error {
+			failed = e.stream.Upload(buf, uint64(at), piece)
+			return failed
+		})
+		if err != nil && failed == nil {
+			err = &Failure{"", ReasonBadFile, err.Error()}
+		}
+	}
+	if err != nil {
+		buf.Release()
+		e.checkLost(err)
+		return asFailure("upload", err)
+	}
+	e.counts.BytesUp += uint64(size)
+	q.outs[0].set(q.shape, &buffer{Buffer: buf})
+	e.counts.Tensors++
+	return nil
+}
+
+// uploadPart takes a piece of a tensor; the reader saw to the order.
+func (e *executor) uploadPart(q *request) *Failure {
+	t := q.outs[0]
+	if t.err != nil {
+		return nil
+	}
+	if q.offset == 0 {
+		buf, err := e.alloc(uint64(q.shape.bytes()))
+		if err != nil {
+			return asFailure("upload_part", err)
+		}
+		t.set(q.shape, &buffer{Buffer: buf})
+		e.counts.Tensors++
+		e.counts.Uploads++
+	}
+	if t.buf == nil { // freed meanwhile
+		return nil
+	}
+	if err := e.stream.Upload(t.buf.Buffer, uint64(q.offset), q.data); err != nil {
+		e.checkLost(err)
+		return asFailure("upload_part", err)
+	}
+	e.counts.BytesUp += uint64(len(q.data))
+	return nil
+}
+
+// read is a read that was accepted: bytes of a tensor, which cannot change any more.
+type read struct {
+	req            uint64
+	buf            *buffer
+	offset, length int64
+}
+
+// maxReads bounds how many reads may be put off.
+const maxReads = 1 << 16
+
+// read answers with bytes of a tensor.
+func (e *executor) read(q *request) *Failure {
+	t := q.ins[0].tensor
+	if t.err != nil {
+		return t.err
+	}
+	size := t.shape.bytes()
+	if q.offset < 0 || q.length < 0 || q.offset > size || q.length > size-q.offset {
+		return failf("read", ReasonBadRequest, "bytes %d to %d of tensor %d, which has %d", q.offset, q.offset+q.length, t.id, size)
+	}
+	if q.length > MaxReply && e.options.runtimeDir == "" && !e.config.LargeReplies {
+		return failf("read", ReasonTooLarge, "%d bytes of tensor %d at once, at most %d without bulk files: read it in pieces", q.length, t.id, MaxReply)
+	}
+	e.counts.Reads++
+	if q.length == 0 {
+		e.writer.reply(q.req, etf.Binary{})
+		return nil
+	}
+	r := read{q.req, t.buf, q.offset, q.length}
+	if t.shape.IsContiguous(t.shape.Shape) {
+		r.offset += int64(t.shape.Offset * t.shape.Type.Size())
+		r.buf.refs++
+	} else {
+		c, f := e.contiguous(t)
+		if f != nil {
+			return f
+		}
+		r.buf = c
+	}
+	if len(e.reads) > 0 || !e.room() {
+		if len(e.reads) >= maxReads {
+			r.buf.drop()
+			return failf("read", ReasonBusy, "%d reads wait for the caller to take their answers", len(e.reads))
+		}
+		e.reads = append(e.reads, r)
+		return nil
+	}
+	e.start(r)
+	return nil
+}
+
+// contiguous copies a tensor of any layout into a buffer of its own, in row-major order.
+func (e *executor) contiguous(t *tensor) (*buffer, *Failure) {
+	var c tensor
+	ins := []operand{{tensor: t}}
+	e.key = operandsKey(append(e.key[:0], 'c'), ins)
+	p := e.programs.get(e.key)
+	if p == nil {
+		g := &graph.Graph{
+			Params: paramsOf(ins),
+			Nodes:  []graph.Node{{Op: graph.OpAsType, In: []graph.Ref{0}, Spec: t.shape.Spec}},
+			Outs:   []graph.Ref{1},
+		}
+		var f *Failure
+		if p, f = e.bind("read", g); f != nil {
+			return nil, f
+		}
+		e.programs.put(e.key, p)
+	}
+	if f := e.runProgram(p, ins, []*tensor{&c}, func() string { return "read" }); f != nil {
+		return nil, f
+	}
+	e.counts.Tensors--
+	if !c.shape.IsContiguous(c.shape.Shape) || c.shape.Offset != 0 {
+		c.release()
+		return nil, failf("read", ReasonInternal, "the copy of tensor %d is not contiguous", t.id)
+	}
+	return c.buf, nil
+}
+
+// room reports whether another read may be started.
+func (e *executor) room() bool { return e.inReads+e.writer.backlog() < readsAhead }
+
+// resume starts reads that were put off.
+func (e *executor) resume() {
+	for len(e.reads) > 0 && e.room() {
+		r := e.reads[0]
+		e.reads = e.reads[1:]
+		e.start(r)
+	}
+	if len(e.reads) == 0 {
+		e.reads = nil
+	}
+}
+
+// start sends a read to the device. The answer leaves when the bytes are there.
+func (e *executor) start(r read) {
+	e.inReads += int(r.length)
+	err := e.stream.Read(r.buf.Buffer, uint64(r.offset), uint64(r.length), func(data []byte, err error) {
+		e.inReads -= int(r.length)
+		if err == nil {
+			err = e.answer(r, data)
+		}
+		if err != nil {
+			e.checkLost(err)
+			e.writer.fail(r.req, asFailure("read", err))
+		}
+		r.buf.drop()
+	})
+	if err != nil {
+		e.inReads -= int(r.length)
+		r.buf.drop()
+		e.checkLost(err)
+		e.writer.fail(r.req, asFailure("read", err))
+		return
+	}
+	e.check(e.stream.Submit())
+}
+
+// answer sends the bytes of a read, by frame or by file.
+func (e *executor) answer(r read, data []byte) error {
+	e.counts.BytesDown += uint64(len(data))
+	o := e.options
+	if o.runtimeDir == "" || o.bulkThreshold <= 0 || int64(len(data)) < o.bulkThreshold && len(data) <= MaxReply {
+		b := etf.AppendBinaryHeader(replyOK(r.req), len(data))
+		if len(data) <= largeFrame {
+			e.writer.send(outgoing{head: append(b, data...)})
+		} else {
+			e.writer.send(outgoing{head: b, body: append([]byte(nil), data...)})
+		}
+		return nil
+	}
+	e.files++
+	name := fmt.Sprintf("nxvk-%d-%d", e.config.pid, e.files)
+	if err := writeBulk(o.runtimeDir, name, data); err != nil {
+		return &Failure{"", ReasonBadFile, err.Error()}
+	}
+	if rec := e.writer.record; rec != nil {
+		rec.frame(fromPort, etf.AppendBinaryHeader(replyOK(r.req), len(data))[4:], data)
+	}
+	b := etf.AppendAtom(etf.AppendTuple(replyOK(r.req), 3), "file")
+	e.writer.send(outgoing{head: etf.AppendInt(etf.AppendString(b, name), int64(len(data))), bare: true})
+	return nil
+}
+
+// profile turns timestamps on, or off with a report: what each kernel's runs took.
+func (e *executor) profile(q *request) *Failure {
+	var list etf.Seq
+	if e.timing {
+		e.check(e.stream.Wait())
+		for _, t := range e.stream.Timings() {
+			list = append(list, etf.Tuple{t.Name, t.Count, t.Total.Nanoseconds()})
+		}
+	}
+	e.stream.ResetTimings()
+	e.timing = q.on
+	if err := e.stream.Profile(q.on); err != nil {
+		e.check(err)
+		return asFailure("profile", err)
+	}
+	if q.on {
+		e.writer.reply(q.req, etf.Atom("ok"))
+	} else {
+		e.writer.reply(q.req, list)
+	}
+	return nil
+}

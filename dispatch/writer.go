@@ -1,0 +1,192 @@
+package dispatch
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+
+	"nxvk/etf"
+)
+
+// What a frame to the caller starts with.
+const (
+	frameReply = 0
+	frameEvent = 1
+)
+
+const (
+	// readsAhead is how many bytes of answers to reads may wait for the caller. Further reads are put
+	// off, not the work behind them: tensors do not change, so a read may come late.
+	readsAhead = 64 << 20
+	// eventsAhead is how many bytes may wait before events are dropped.
+	eventsAhead = 4 << 20
+	// answersAhead is how many bytes may wait before whoever sends has to.
+	answersAhead = 256 << 20
+)
+
+// writer sends frames from a goroutine of its own, so that a caller who is slow to read holds up
+// nobody else.
+type writer struct {
+	out    io.Writer
+	record *recorder
+	failed func(error) // the other side is gone
+
+	mu      sync.Mutex
+	moved   *sync.Cond
+	waiting []outgoing
+	bytes   int
+	dropped int
+	closed  bool
+	idle    bool // nothing waits and nothing is being written
+
+	drained chan struct{} // tells the executor that there is room for reads
+}
+
+// outgoing is a frame: head, then body, which is not copied.
+type outgoing struct {
+	head, body []byte
+	bare       bool // not for the recording: it was recorded in another form
+}
+
+func newWriter(out io.Writer, record *recorder, failed func(error)) *writer {
+	w := &writer{out: out, record: record, failed: failed, idle: true, drained: make(chan struct{}, 1)}
+	w.moved = sync.NewCond(&w.mu)
+	return w
+}
+
+// startReply starts the frame that answers req.
+func startReply(req uint64) []byte {
+	b := make([]byte, 4, 64)
+	return etf.AppendVersion(binary.BigEndian.AppendUint64(append(b, frameReply), req))
+}
+
+// replyOK starts {:ok, x}; x follows.
+func replyOK(req uint64) []byte { return etf.AppendAtom(etf.AppendTuple(startReply(req), 2), "ok") }
+
+// reply sends {:ok, x}.
+func (w *writer) reply(req uint64, x etf.Term) {
+	b, err := etf.AppendTerm(replyOK(req), x)
+	if err != nil {
+		w.fail(req, failf("reply", ReasonInternal, "%v", err))
+		return
+	}
+	w.send(outgoing{head: b})
+}
+
+// fail sends {:error, …}.
+func (w *writer) fail(req uint64, f *Failure) { w.send(outgoing{head: f.append(startReply(req))}) }
+
+// log sends a log event, unless too much waits already.
+func (w *writer) log(level, message string) {
+	w.mu.Lock()
+	if w.bytes > eventsAhead {
+		w.dropped++
+		w.mu.Unlock()
+		return
+	}
+	dropped := w.dropped
+	w.dropped = 0
+	w.mu.Unlock()
+	if dropped > 0 {
+		message = fmt.Sprintf("(%d messages were dropped) %s", dropped, message)
+	}
+	w.event("log", level, message)
+}
+
+// event sends {kind, a, message}.
+func (w *writer) event(kind, a, message string) {
+	b := etf.AppendVersion(append(make([]byte, 4, 64+len(message)), frameEvent))
+	b = etf.AppendAtom(etf.AppendAtom(etf.AppendTuple(b, 3), kind), a)
+	w.send(outgoing{head: etf.AppendString(b, message)})
+}
+
+func (w *writer) send(o outgoing) {
+	binary.BigEndian.PutUint32(o.head, uint32(len(o.head)-4+len(o.body)))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.bytes > answersAhead && !w.closed {
+		w.moved.Wait()
+	}
+	w.waiting = append(w.waiting, o)
+	w.bytes += len(o.head) + len(o.body)
+	w.moved.Broadcast()
+}
+
+// backlog is the number of bytes that wait.
+func (w *writer) backlog() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bytes
+}
+
+// run writes until close, and what is waiting then.
+func (w *writer) run() {
+	var joined []byte
+	for {
+		w.mu.Lock()
+		for len(w.waiting) == 0 && !w.closed {
+			w.idle = true
+			w.moved.Broadcast()
+			w.moved.Wait()
+		}
+		if len(w.waiting) == 0 {
+			w.idle = true
+			w.moved.Broadcast()
+			w.mu.Unlock()
+			return
+		}
+		w.idle = false
+		frames := w.waiting
+		w.waiting = nil
+		w.mu.Unlock()
+
+		size := 0
+		joined = joined[:0]
+		var err error
+		for i := range frames {
+			f := &frames[i]
+			size += len(f.head) + len(f.body)
+			if w.record != nil && !f.bare {
+				w.record.frame(fromPort, f.head[4:], f.body)
+			}
+			joined = append(joined, f.head...)
+			if len(f.body) > largeFrame {
+				err = w.write(err, joined)
+				err = w.write(err, f.body)
+				joined = joined[:0]
+			} else {
+				joined = append(joined, f.body...)
+			}
+			if len(joined) > largeFrame {
+				err = w.write(err, joined)
+				joined = joined[:0]
+			}
+		}
+		err = w.write(err, joined)
+		w.mu.Lock()
+		w.bytes -= size
+		w.moved.Broadcast()
+		w.mu.Unlock()
+		signal(w.drained)
+		if err != nil {
+			w.failed(err)
+		}
+	}
+}
+
+func (w *writer) write(err error, b []byte) error {
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	_, err = w.out.Write(b)
+	return err
+}
+
+// close lets run end when all is written.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.moved.Broadcast()
+	w.mu.Unlock()
+}
