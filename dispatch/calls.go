@@ -21,6 +21,9 @@ func (e *executor) hello(q *request) *Failure {
 			q.n, Version, older, newer)
 	}
 	e.options = q.hello
+	if e.config.inline {
+		e.options.runtimeDir = ""
+	}
 	epoch := q.hello.epoch
 	if epoch == nil {
 		epoch = etf.Atom("nil")
@@ -95,8 +98,11 @@ func (e *executor) compile(q *request) *Failure {
 		return failf("compile", ReasonBadOp, "%v", err)
 	}
 	low, err := lower.Lower(g, e.target)
+	if err == nil {
+		err = lower.Check(low)
+	}
 	if err != nil {
-		return failf("compile", ReasonUnsupported, "%v", err)
+		return lowerFailure("compile", err)
 	}
 	key := string(graph.AppendKey(nil, g))
 	id, ok := e.byGraph[key]

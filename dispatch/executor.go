@@ -11,6 +11,7 @@ import (
 	"nxvk/graph"
 	"nxvk/kernel"
 	"nxvk/lower"
+	"nxvk/shaders"
 	"nxvk/spirv"
 	"nxvk/vkrt"
 )
@@ -249,8 +250,12 @@ func (e *executor) bind(op string, g *graph.Graph) (*program, *Failure) {
 		return nil, asFailure(op, err)
 	}
 	low, err := lower.Lower(g, e.target)
+	if err == nil {
+		// A stray address takes the process with it: no program runs unproved.
+		err = lower.Check(low)
+	}
 	if err != nil {
-		return nil, failf(op, ReasonUnsupported, "%v", err)
+		return nil, lowerFailure(op, err)
 	}
 	pipes, err := e.pipelines(low.Kernels)
 	if err != nil {
@@ -276,6 +281,15 @@ func (e *executor) bind(op string, g *graph.Graph) (*program, *Failure) {
 		}
 	}
 	return p, nil
+}
+
+// lowerFailure is an error of lowering: the device cannot, or the port is wrong.
+func lowerFailure(op string, err error) *Failure {
+	var u *shaders.Unsupported
+	if errors.As(err, &u) {
+		return failf(op, ReasonUnsupported, "%v", err)
+	}
+	return failf(op, ReasonInternal, "%v", err)
 }
 
 // pipelines makes the pipelines of a program's kernels, side by side.
@@ -326,6 +340,10 @@ func (e *executor) runProgram(p *program, ins []operand, outs []*tensor, name fu
 		case lower.BufParam:
 			owned = ins[b.Index].tensor.buf
 			buf = owned.Buffer
+			if buf.Size() < b.Bytes {
+				e.giveUp(p)
+				return failf(name(), ReasonInternal, "operand %d has a buffer of %d bytes, its layout reaches %d", b.Index, buf.Size(), b.Bytes)
+			}
 		case lower.BufConst:
 			buf = p.consts[i]
 		default:

@@ -135,19 +135,21 @@ type attr struct {
 }
 
 var attrTable = map[string]attr{
-	"axes":        {graph.AttrAxes, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Axes = readInts(d) }},
-	"axis":        {graph.AttrAxis, readAxis},
-	"keep_axes":   {graph.AttrKeep, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Keep = readChoice(d, "false", "true") == 1 }},
-	"tie_break":   {graph.AttrTie, func(d *etf.Decoder, n *graph.Node) { n.Attrs.High = readChoice(d, "low", "high") == 1 }},
-	"lengths":     {graph.AttrLengths, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Lengths = readInts(d) }},
-	"strides":     {graph.AttrLengths, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Strides = readInts(d) }},
-	"config":      {graph.AttrPad, readPad},
-	"contract_a":  {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.ContractA = readInts(d) }},
-	"batch_a":     {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.BatchA = readInts(d) }},
-	"contract_b":  {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.ContractB = readInts(d) }},
-	"batch_b":     {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.BatchB = readInts(d) }},
-	"accumulator": {graph.AttrAcc, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Acc = graph.Acc(readChoice(d, "compensated", "f32", "f64")) }},
-	"value":       {graph.AttrValue, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Value = readBits(d, n.Type) }},
+	"axes":       {graph.AttrAxes, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Axes = readInts(d) }},
+	"axis":       {graph.AttrAxis, readAxis},
+	"keep_axes":  {graph.AttrKeep, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Keep = readChoice(d, "false", "true") == 1 }},
+	"tie_break":  {graph.AttrTie, func(d *etf.Decoder, n *graph.Node) { n.Attrs.High = readChoice(d, "low", "high") == 1 }},
+	"lengths":    {graph.AttrLengths, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Lengths = readInts(d) }},
+	"strides":    {graph.AttrLengths, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Strides = readInts(d) }},
+	"config":     {graph.AttrPad, readPad},
+	"contract_a": {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.ContractA = readInts(d) }},
+	"batch_a":    {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.BatchA = readInts(d) }},
+	"contract_b": {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.ContractB = readInts(d) }},
+	"batch_b":    {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.BatchB = readInts(d) }},
+	"accumulator": {graph.AttrAcc, func(d *etf.Decoder, n *graph.Node) {
+		n.Attrs.Acc = graph.Acc(readChoice(d, "compensated", "f32", "f64"))
+	}},
+	"value": {graph.AttrValue, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Value = readBits(d, n.Type) }},
 }
 
 // readAttrs reads the attribute map of n, whose Op and Spec are known. [] stands for no attributes.

@@ -258,7 +258,10 @@ var parsers = [...]struct {
 	verbSync:       {2, (*reader).parseSync},
 	verbInfo:       {1, func(*reader, *etf.Decoder, *request) error { return nil }},
 	verbStats:      {1, func(*reader, *etf.Decoder, *request) error { return nil }},
-	verbProfile:    {2, func(_ *reader, d *etf.Decoder, q *request) error { q.on = readChoice(d, "false", "true") == 1; return d.Err() }},
+	verbProfile: {2, func(_ *reader, d *etf.Decoder, q *request) error {
+		q.on = readChoice(d, "false", "true") == 1
+		return d.Err()
+	}},
 }
 
 func (r *reader) parseOp(d *etf.Decoder, q *request) error {

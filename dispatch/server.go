@@ -44,11 +44,10 @@ type Config struct {
 	Programs int
 	// Queue bounds the bytes of frames that wait; 0 is 64 MiB.
 	Queue int
-	// LargeReplies lets reads answer with more than MaxReply bytes: for replays.
-	LargeReplies bool
 
-	pid  int
-	stop chan struct{}
+	inline bool // a replay: no bulk files, and replies of any size
+	pid    int
+	stop   chan struct{}
 }
 
 // Serve speaks the wire over in and out until in ends. It then ends at once, whatever still runs: who must not wait

@@ -84,7 +84,7 @@ func (e *executor) read(q *request) *Failure {
 	if q.offset < 0 || q.length < 0 || q.offset > size || q.length > size-q.offset {
 		return failf("read", ReasonBadRequest, "bytes %d to %d of tensor %d, which has %d", q.offset, q.offset+q.length, t.id, size)
 	}
-	if q.length > MaxReply && e.options.runtimeDir == "" && !e.config.LargeReplies {
+	if q.length > MaxReply && e.options.runtimeDir == "" && !e.config.inline {
 		return failf("read", ReasonTooLarge, "%d bytes of tensor %d at once, at most %d without bulk files: read it in pieces", q.length, t.id, MaxReply)
 	}
 	e.counts.Reads++

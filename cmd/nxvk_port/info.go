@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"nxvk/dispatch"
+	"nxvk/kernel"
+	"nxvk/vkrt"
+)
+
+// described is what info prints as JSON.
+type described struct {
+	Wire     int              `json:"wire"`
+	Devices  []vkrt.Info      `json:"devices"`
+	Chosen   int              `json:"chosen"` // index into devices; -1: none
+	Error    string           `json:"error,omitempty"`
+	Numerics *kernel.Numerics `json:"numerics,omitempty"`
+	Memory   *vkrt.MemStats   `json:"memory,omitempty"`
+	Cache    cacheInfo        `json:"cache"`
+}
+
+type cacheInfo struct {
+	Dir   string `json:"dir"`
+	Files int    `json:"files"`
+	Bytes int64  `json:"bytes"`
+}
+
+// info describes the devices of this machine, opens the one that serve would use and asks it what its
+// arithmetic does.
+func info(args []string) error {
+	f := flag.NewFlagSet("info", flag.ContinueOnError)
+	asJSON := f.Bool("json", false, "print JSON")
+	if err := flags(f, args, 0, "info [--json]"); err != nil {
+		return err
+	}
+	d := described{Wire: dispatch.Version, Chosen: -1, Cache: cacheState()}
+	devices, err := vkrt.Devices()
+	if err != nil {
+		return err
+	}
+	d.Devices = devices
+	l := logger()
+	p, err := open(l, logTo(l))
+	if err != nil {
+		d.Error = err.Error()
+	} else {
+		defer p.device.Close()
+		mem := p.device.Memory()
+		d.Chosen, d.Numerics, d.Memory = p.device.Info().Index, &p.target.Num, &mem
+	}
+	if *asJSON {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(d)
+	}
+	d.print()
+	return nil
+}
+
+func cacheState() cacheInfo {
+	c := cacheInfo{Dir: cacheDir()}
+	if c.Dir == "" {
+		return c
+	}
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return c
+	}
+	for _, e := range entries {
+		if st, err := os.Stat(filepath.Join(c.Dir, e.Name())); err == nil && st.Mode().IsRegular() {
+			c.Files++
+			c.Bytes += st.Size()
+		}
+	}
+	return c
+}
+
+func (d described) print() {
+	for _, i := range d.Devices {
+		mark := " "
+		if i.Index == d.Chosen {
+			mark = "*"
+		}
+		fmt.Printf("%s %d: %s\n", mark, i.Index, i.Name)
+		row := func(name, format string, args ...any) {
+			fmt.Printf("    %-12s %s\n", name, fmt.Sprintf(format, args...))
+		}
+		row("class", "%v, vendor %s (%#x), device %#x", i.Class, i.Vendor, i.VendorID, i.DeviceID)
+		row("driver", "%s %s, Vulkan %s", i.Driver, i.DriverInfo, i.API)
+		if len(i.Missing) > 0 {
+			row("unusable", "lacks %s", strings.Join(i.Missing, ", "))
+			continue
+		}
+		row("types", "%s", yes("f64", i.F64, "f16", i.F16, "int64", i.I64, "int16", i.I16, "int8", i.I8,
+			"8-bit memory", i.Storage8, "16-bit memory", i.Storage16))
+		row("float", "%s", yes("signed zero, inf and nan kept f32", i.SignedZeroInfNan32, "f64", i.SignedZeroInfNan64,
+			"subnormals kept f32", i.DenormPreserve32, "f64", i.DenormPreserve64))
+		row("groups", "%d invocations, %d KiB shared, subgroups of %d, %v groups", i.MaxInvocations, i.MaxShared>>10, i.Subgroup, i.MaxGroups)
+		for n, h := range i.Heaps {
+			where := "host"
+			if h.DeviceLocal {
+				where = "device"
+			}
+			row(fmt.Sprintf("heap %d", n), "%.1f GiB, %s", float64(h.Size)/(1<<30), where)
+		}
+		row("transfers", "%s", map[bool]string{true: "straight into mapped device memory", false: "through staging"}[i.DeviceLocalHostVisible])
+		row("timestamps", "%v", i.Timestamps)
+		if i.Index != d.Chosen {
+			continue
+		}
+		n := d.Numerics
+		row("numerics", "%s", yes("correctly rounded: f32 divide", n.DivF32, "f32 sqrt", n.SqrtF32, "f64 divide", n.DivF64, "f64 sqrt", n.SqrtF64,
+			"fused multiply-add f32", n.FuseF32, "f64", n.FuseF64))
+		row("", "%s", yes("subnormals flushed f32", n.FlushF32, "f64", n.FlushF64))
+		row("memory", "at most %.1f GiB for tensors", float64(d.Memory.Limit)/(1<<30))
+	}
+	if d.Error != "" {
+		fmt.Printf("  none is used: %s\n", d.Error)
+	}
+	fmt.Printf("  cache: %s, %d files, %.1f MiB\n", orNone(d.Cache.Dir), d.Cache.Files, float64(d.Cache.Bytes)/(1<<20))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// yes lists names with whether they hold.
+func yes(pairs ...any) string {
+	var parts []string
+	for i := 0; i < len(pairs); i += 2 {
+		word := "no"
+		if pairs[i+1].(bool) {
+			word = "yes"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", pairs[i], word))
+	}
+	return strings.Join(parts, ", ")
+}

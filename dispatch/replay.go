@@ -1,0 +1,289 @@
+package dispatch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"nxvk/etf"
+	"nxvk/graph"
+)
+
+// Difference is an answer of a replay that is not the recorded one.
+type Difference struct {
+	Request string // what was asked
+	Want    etf.Term
+	Got     etf.Term
+	// Relative is the largest relative difference of the numbers in a read tensor; NaN where they cannot be
+	// compared.
+	Relative float64
+}
+
+// Summary is what a replay saw.
+type Summary struct {
+	Frames, Calls, Compared, Different int
+	Recorded, Took                     time.Duration
+}
+
+// asked is a call of the recording.
+type asked struct {
+	verb verb
+	what string
+	typ  graph.Type // of the tensor that is read
+	want []byte     // the recorded reply's term, when it came
+}
+
+// Replay runs a recording on a server made of cfg, and reports answers that differ. Reads of floats may
+// differ by tolerance, relative to the recorded values. Answers that tell of the device (hello, info,
+// stats, profile) are not compared.
+func Replay(cfg Config, recording io.Reader, tolerance float64, report func(Difference)) (Summary, error) {
+	var sum Summary
+	var frames [][]byte
+	calls := map[uint64]*asked{}
+	track := tracker{types: map[int64]graph.Type{}, programs: map[int64][]graph.Type{}, compiles: map[uint64][]graph.Type{}}
+	err := ReadRecording(recording, func(r Recorded) error {
+		sum.Recorded = r.Time
+		if r.ToPort() {
+			frames = append(frames, r.Frame)
+			if req, a := track.request(r.Frame); a != nil {
+				calls[req] = a
+			}
+			return nil
+		}
+		if len(r.Frame) > 9 && r.Frame[0] == frameReply {
+			req := binary.BigEndian.Uint64(r.Frame[1:])
+			if a := calls[req]; a != nil {
+				a.want = r.Frame[9:]
+				track.reply(req, a)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return sum, err
+	}
+	sum.Frames, sum.Calls = len(frames), len(calls)
+
+	cfg.inline = true
+	toPort, feed := io.Pipe()
+	answers, fromPort := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := Serve(cfg, toPort, fromPort)
+		fromPort.CloseWithError(io.EOF)
+		served <- err
+	}()
+	start := time.Now()
+	go func() {
+		w := newFrameWriter(feed)
+		for _, f := range frames {
+			if w.write(f) != nil {
+				return
+			}
+		}
+		w.flush()
+		if len(calls) == 0 {
+			feed.Close()
+		}
+	}()
+	left := len(calls)
+	_ = readFrames(answers, func(frame []byte) error {
+		if len(frame) < 9 || frame[0] != frameReply {
+			return nil
+		}
+		req := binary.BigEndian.Uint64(frame[1:])
+		a := calls[req]
+		if a == nil {
+			return nil
+		}
+		delete(calls, req)
+		if d, compared := a.compare(frame[9:], tolerance); compared {
+			sum.Compared++
+			if d != nil {
+				sum.Different++
+				report(*d)
+			}
+		}
+		if left--; left == 0 {
+			sum.Took = time.Since(start)
+			feed.Close()
+		}
+		return nil
+	})
+	if sum.Took == 0 {
+		sum.Took = time.Since(start)
+	}
+	for _, a := range calls {
+		report(Difference{Request: a.what, Want: etf.Atom("an_answer"), Got: etf.Atom("none"), Relative: math.NaN()})
+		sum.Different++
+	}
+	return sum, <-served
+}
+
+// frameWriter joins small frames, as the pipe of an Erlang node does.
+type frameWriter struct {
+	out io.Writer
+	buf []byte
+}
+
+func newFrameWriter(out io.Writer) *frameWriter { return &frameWriter{out: out} }
+
+func (w *frameWriter) write(frame []byte) error {
+	w.buf = binary.BigEndian.AppendUint32(w.buf, uint32(len(frame)))
+	w.buf = append(w.buf, frame...)
+	if len(w.buf) >= 64<<10 {
+		return w.flush()
+	}
+	return nil
+}
+
+func (w *frameWriter) flush() error {
+	_, err := w.out.Write(w.buf)
+	w.buf = w.buf[:0]
+	return err
+}
+
+// tracker knows the types of tensors, so that reads can be compared as numbers.
+type tracker struct {
+	types    map[int64]graph.Type
+	programs map[int64][]graph.Type
+	compiles map[uint64][]graph.Type
+}
+
+// request takes note of a frame to the port, and yields what is asked if it is a call.
+func (t *tracker) request(frame []byte) (uint64, *asked) {
+	var d etf.Decoder
+	if d.Reset(frame, etf.Limits{Size: 1 << 40}) != nil {
+		return 0, nil
+	}
+	d.Tuple()
+	req, call := uint64(0), d.Peek() == etf.KindInt
+	if call {
+		req = uint64(d.Int())
+		if d.Peek() == etf.KindTuple {
+			d.Tuple()
+		}
+	}
+	v := verbs[string(d.Atom())]
+	switch v {
+	case verbUpload, verbUploadPart:
+		id := d.Int()
+		t.types[id], _ = readType(&d)
+	case verbOp:
+		var n graph.Node
+		if readNode(&d, &n, false) == nil {
+			d.Skip()
+			for _, id := range d.Ints(nil) {
+				t.types[id] = n.Type
+			}
+		}
+	case verbRun:
+		p := d.Int()
+		d.Skip()
+		for i, id := range d.Ints(nil) {
+			if i < len(t.programs[p]) {
+				t.types[id] = t.programs[p][i]
+			}
+		}
+	case verbCompile:
+		if g, err := readGraph(&d); err == nil && graph.Verify(g) == nil {
+			var ts []graph.Type
+			for _, r := range g.Outs {
+				ts = append(ts, g.SpecOf(r).Type)
+			}
+			t.compiles[req] = ts
+		}
+	}
+	if !call {
+		return 0, nil
+	}
+	a := &asked{verb: v, what: fmt.Sprintf("%v, request %d", v, req)}
+	if v == verbRead {
+		id := d.Int()
+		a.typ = t.types[id]
+		a.what = fmt.Sprintf("read of tensor %d %v, request %d", id, a.typ, req)
+	}
+	return req, a
+}
+
+// reply takes note of the number that a program got.
+func (t *tracker) reply(req uint64, a *asked) {
+	if a.verb != verbCompile {
+		return
+	}
+	var d etf.Decoder
+	d.Reset(a.want, etf.Limits{})
+	d.Tuple()
+	d.Atom()
+	d.Tuple()
+	if id := d.Int(); d.Err() == nil {
+		t.programs[id] = t.compiles[req]
+	}
+}
+
+// compare holds an answer against the recorded one.
+func (a *asked) compare(got []byte, tolerance float64) (d *Difference, compared bool) {
+	switch a.verb {
+	case verbHello, verbInfo, verbStats, verbProfile:
+		return nil, false
+	}
+	if a.want == nil {
+		return nil, false
+	}
+	lim := etf.Limits{Size: 1 << 40}
+	if bytes.Equal(got, a.want) {
+		return nil, true
+	}
+	w, werr := etf.Decode(a.want, lim)
+	g, gerr := etf.Decode(got, lim)
+	if werr != nil || gerr != nil {
+		return &Difference{a.what, fmt.Sprint(werr), fmt.Sprint(gerr), math.NaN()}, true
+	}
+	want, werr := unwrap(w)
+	have, gerr := unwrap(g)
+	if a.verb == verbCompile && werr == nil && gerr == nil {
+		// How many kernels a graph becomes is this device's affair.
+		wt, _ := want.(etf.Tuple)
+		ht, _ := have.(etf.Tuple)
+		if len(wt) == 2 && len(ht) == 2 && wt[0] == ht[0] {
+			return nil, true
+		}
+	}
+	d = &Difference{a.what, w, g, math.NaN()}
+	wb, wok := want.(etf.Binary)
+	hb, hok := have.(etf.Binary)
+	if a.typ == graph.Invalid || !wok || !hok || len(wb) != len(hb) {
+		return d, true
+	}
+	d.Relative = relative(a.typ, wb, hb)
+	if a.typ.Float() && d.Relative <= tolerance {
+		return nil, true
+	}
+	return d, true
+}
+
+// relative is the largest difference of two tensors' elements, relative to the larger of the two; NaN equals NaN.
+func relative(t graph.Type, a, b []byte) float64 {
+	worst := 0.0
+	for i := 0; i+t.Size() <= len(a); i += t.Size() {
+		x, y := element(t, a[i:]), element(t, b[i:])
+		if x == y || math.IsNaN(x) && math.IsNaN(y) {
+			continue
+		}
+		r := math.Abs(x-y) / math.Max(math.Abs(x), math.Abs(y))
+		if math.IsNaN(r) {
+			return math.Inf(1)
+		}
+		worst = math.Max(worst, r)
+	}
+	return worst
+}
+
+func element(t graph.Type, b []byte) float64 {
+	var w [8]byte
+	copy(w[:], b[:t.Size()])
+	return graph.ToFloat(binary.LittleEndian.Uint64(w[:]), t)
+}
