@@ -73,7 +73,7 @@ func (r *recorder) write(b []byte) {
 
 // recordRequest records a frame; a bulk file becomes part of it, since it will be gone.
 func (r *reader) recordRequest(q *request, frame []byte) {
-	if q.extra == nil || q.file == "" {
+	if q.extra == nil || !q.bulk {
 		r.record.frame(toPort, frame)
 		return
 	}
@@ -87,7 +87,7 @@ func (r *reader) recordRequest(q *request, frame []byte) {
 		r.record.frame(toPort, frame)
 		return
 	}
-	q.file, q.data = "", data
+	q.bulk, q.data = false, data
 	const piece = 16 << 20
 	for at := 0; at < len(data); at += piece {
 		part := data[at:min(at+piece, len(data))]

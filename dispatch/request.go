@@ -75,7 +75,8 @@ type request struct {
 // extra is what few requests have.
 type extra struct {
 	shape *shape // uploads: what the tensor will be
-	file  string // upload: a bulk file, instead of data
+	bulk  bool   // upload: the bytes are in file, not in data
+	file  string //
 	hello options
 }
 

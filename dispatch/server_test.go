@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,28 +14,27 @@ import (
 	"testing"
 	"time"
 
+	"nxvk/device"
 	"nxvk/etf"
 	"nxvk/graph"
 	"nxvk/kernel"
 	"nxvk/vkrt"
 )
 
-var device = sync.OnceValues(func() (*vkrt.Device, error) { return vkrt.Open(vkrt.Options{CacheDir: "-"}) })
+var open = sync.OnceValues(func() (*vkrt.Device, error) { return vkrt.Open(vkrt.Options{CacheDir: "-"}) })
 
 var target = sync.OnceValues(func() (kernel.Target, error) {
-	d, err := device()
+	d, err := open()
 	if err != nil {
 		return kernel.Target{}, err
 	}
-	t := TargetOf(d.Info())
-	t.Num, err = Numerics(d, t, "", func(string, string) {})
-	return t, err
+	return device.Probe(d)
 })
 
 // config is a server on the local device.
 func config(t testing.TB) Config {
 	t.Helper()
-	d, err := device()
+	d, err := open()
 	if err != nil {
 		fmt.Printf("SKIPPED dispatch %s: %v\n", t.Name(), err)
 		t.SkipNow()
@@ -307,6 +307,7 @@ func TestBulkFiles(t *testing.T) {
 	}
 	write := func(name string, b []byte, mode os.FileMode) {
 		must(t, os.WriteFile(filepath.Join(dir, name), b, mode))
+		must(t, os.Chmod(filepath.Join(dir, name), mode)) // whatever the umask
 	}
 	write("a", data, 0o600)
 	upload(1, "a", 4096)
@@ -332,8 +333,11 @@ func TestBulkFiles(t *testing.T) {
 	write("short", data[:100], 0o600)
 	for i, name := range []string{"link", "open", "short", "missing", "../x", "", ".", "a/b", dir} {
 		upload(10+i, name, 4096)
-		_, err := c.Read(10+i, 0, 1)
-		wantFailure(t, err, "upload", ReasonBadFile)
+		if _, err := c.Read(10+i, 0, 1); err == nil {
+			t.Errorf("file %q was taken", name)
+		} else {
+			wantFailure(t, err, "upload", ReasonBadFile)
+		}
 	}
 	if _, err := os.Stat(outside); err != nil {
 		t.Errorf("a file outside was touched: %v", err)
@@ -514,21 +518,46 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 }
 
-// A caller who does not read holds up neither other calls' work nor the port.
+// A caller who does not read holds up neither other work nor the port.
 func TestSlowReader(t *testing.T) {
-	c := serve(t, config(t))
-	n := 8 << 20
-	must(t, c.Op(graph.OpIota, spec(graph.U32, n/4), nil, nil, 1))
-	var wg sync.WaitGroup
-	for range 24 { // 192 MiB of answers, three times what may wait
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			if b, err := c.Read(1, 0, n); err != nil || binary.LittleEndian.Uint32(b[n-4:]) != uint32(n/4-1) {
-				t.Errorf("read of %d bytes: %v", len(b), err)
-			}
-		}()
+	cfg := config(t)
+	toPort, out := io.Pipe()
+	in, fromPort := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- Serve(cfg, toPort, fromPort) }()
+	w := newFrameWriter(out)
+	send := func(x etf.Term) {
+		b, err := etf.Encode(x)
+		must(t, err)
+		must(t, w.write(b))
 	}
-	must(t, c.Free(1)) // reads hold on to what they read
-	wg.Wait()
+	const size, reads = 8 << 20, 24 // 192 MiB of answers, three times what may wait
+	send(opTerm(graph.OpIota, spec(graph.U32, size/4), nil, nil, 1))
+	for i := range reads {
+		send(etf.Tuple{i, etf.Tuple{etf.Atom("read"), 1, 0, size}})
+	}
+	send(etf.Tuple{etf.Atom("free"), axes(1)}) // reads hold on to what they read
+	send(opTerm(graph.OpIota, spec(graph.U32, 4), nil, nil, 2))
+	send(etf.Tuple{reads, etf.Tuple{etf.Atom("sync"), axes(2)}})
+	must(t, w.flush())
+	// All was taken in, and nobody has read a byte so far.
+	seen := map[uint64]int{}
+	for range reads + 1 {
+		var head [4]byte
+		_, err := io.ReadFull(in, head[:])
+		must(t, err)
+		frame := make([]byte, binary.BigEndian.Uint32(head[:]))
+		_, err = io.ReadFull(in, frame)
+		must(t, err)
+		req := binary.BigEndian.Uint64(frame[1:])
+		seen[req] = len(frame)
+		if req < reads && binary.LittleEndian.Uint32(frame[len(frame)-4:]) != size/4-1 {
+			t.Errorf("answer %d ends in % x", req, frame[len(frame)-4:])
+		}
+	}
+	if len(seen) != reads+1 {
+		t.Errorf("%d answers to %d calls", len(seen), reads+1)
+	}
+	out.Close()
+	must(t, <-served)
 }

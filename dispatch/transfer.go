@@ -15,7 +15,7 @@ func (e *executor) upload(q *request) *Failure {
 	if err != nil {
 		return asFailure("upload", err)
 	}
-	if q.file == "" {
+	if !q.bulk {
 		err = e.stream.Upload(buf, 0, q.data)
 	} else {
 		var failed error // of the device, not of the file

@@ -23,7 +23,7 @@ func (r *reader) parseUpload(d *etf.Decoder, q *request) error {
 	if d.Peek() == etf.KindTuple {
 		d.TupleOf(3)
 		readChoice(d, "file")
-		q.file = string(d.Binary())
+		q.bulk, q.file = true, string(d.Binary())
 		if n := d.Int(); d.Err() == nil && n != want {
 			d.Fail(at, "file of %d bytes for %v, wants %d", n, spec, want)
 		}

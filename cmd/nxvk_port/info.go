@@ -38,7 +38,7 @@ func info(args []string) error {
 	if err := flags(f, args, 0, "info [--json]"); err != nil {
 		return err
 	}
-	d := described{Wire: dispatch.Version, Chosen: -1, Cache: cacheState()}
+	d := described{Wire: dispatch.Version, Chosen: -1}
 	devices, err := vkrt.Devices()
 	if err != nil {
 		return err
@@ -53,6 +53,7 @@ func info(args []string) error {
 		mem := p.device.Memory()
 		d.Chosen, d.Numerics, d.Memory = p.device.Info().Index, &p.target.Num, &mem
 	}
+	d.Cache = cacheState()
 	if *asJSON {
 		e := json.NewEncoder(os.Stdout)
 		e.SetIndent("", "  ")

@@ -22,6 +22,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"nxvk/device"
 	"nxvk/dispatch"
 	"nxvk/kernel"
 	"nxvk/vkrt"
@@ -84,13 +85,12 @@ func open(l zerolog.Logger, log func(level, message string)) (*port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &port{device: d, target: dispatch.TargetOf(d.Info()), log: l}
-	p.target.Num, err = dispatch.Numerics(d, p.target, cacheDir(), log)
+	t, err := device.Probed(d, cacheDir(), log)
 	if err != nil {
 		d.Close()
-		return nil, fmt.Errorf("%s: %w", d.Info().Name, err)
+		return nil, err
 	}
-	return p, nil
+	return &port{device: d, target: t, log: l}, nil
 }
 
 // cacheDir is the folder of caches, "" for none.
