@@ -83,14 +83,7 @@ func (f *fp) acos(x val) val {
 func (f *fp) atan2(y, x val) val {
 	b := f.b
 	p := pick(f, pio2F64, pio2F32)
-	inf := f.inf(1)
-	ay, ax := f.abs(y), f.abs(x)
-	both := b.And(f.eq(ay, inf), f.eq(ax, inf))
-	// Two infinities are as two ones, one infinity as one beside nothing.
-	one := func(v, other val) val {
-		return f.sel(f.eq(v, inf), f.c(1), f.sel(f.eq(other, inf), f.sel(both, f.c(1), f.c(0)), v))
-	}
-	v, u := one(ay, ax), one(ax, ay)
+	v, u := f.finiteSides(f.abs(y), f.abs(x))
 	top := f.sel(f.lt(u, v), v, u)
 	none := f.eq(top, f.c(0))
 	// Scaled so that the greater is near 1; a smaller one that vanishes beside it is done apart.
@@ -107,12 +100,21 @@ func (f *fp) atan2(y, x val) val {
 	return f.sel(nan, f.nan(), f.withSign(w, y))
 }
 
+// finiteSides are finite sides of the same angle: two infinities are as two ones, one infinity is as
+// one beside nothing.
+func (f *fp) finiteSides(y, x val) (val, val) {
+	iy, ix := f.eq(y, f.inf(1)), f.eq(x, f.inf(1))
+	any := f.b.Or(iy, ix)
+	side := func(v, inf val) val { return f.sel(any, f.sel(inf, f.c(1), f.c(0)), v) }
+	return side(y, iy), side(x, ix)
+}
+
 // Atan2 emits the angle of the point (x, y); x and y are both F32 or both F64. Zeros and infinities
 // give what C99 says, NaN gives NaN.
 func Atan2(b *kernel.Builder, y, x kernel.Value) kernel.Value {
 	if b.TypeOf(x) == kernel.F32 && wide(b) {
 		w := func(v val) val { return b.Conv(kernel.FConv, kernel.F64, v) }
-		return narrow(b, newFP(b, kernel.F64).atan2(w(y), w(x)))
+		return narrow(b, newFP(b, kernel.F64).atan2Wide(w(y), w(x)))
 	}
 	return newFP(b, b.TypeOf(x)).atan2(y, x)
 }

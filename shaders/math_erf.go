@@ -142,28 +142,6 @@ func (f *fp) maxInt(k val, lo int) val {
 	return f.sel(f.b.Cmp(kernel.SLt, k, f.ci(int64(lo))), f.ci(int64(lo)), k)
 }
 
-// erfWide is erf x in binary64 to about 2^-40: a polynomial below 1, else 1-erfc.
-func (f *fp) erfWide(x val) val {
-	a := f.min(f.abs(x), 5)
-	y := f.sel(f.lt(a, f.c(1)), f.erfSmallWide(a), f.sub(f.c(1), f.erfcPositiveWide(a)))
-	return f.withSign(y, x)
-}
-
-func (f *fp) erfcWide(x val) val {
-	a := f.min(f.abs(x), 10.2)
-	y := f.sel(f.lt(a, f.c(0.5)), f.sub(f.c(1), f.erfSmallWide(a)), f.erfcPositiveWide(a))
-	return f.sel(f.lt(x, f.c(0)), f.sub(f.c(2), y), y)
-}
-
-func (f *fp) erfSmallWide(a val) val {
-	return f.mul(f.mul(a, f.c(erfLeadF64[0])), f.poly(f.mul(a, a), erfW))
-}
-
-func (f *fp) erfcPositiveWide(a val) val {
-	t := f.b.Bin(kernel.FDiv, f.sub(a, f.c(2)), f.add(a, f.c(2)))
-	return f.mul(f.expWide(f.neg(f.mul(a, a))), f.poly(t, erfcW))
-}
-
 // Giles's two polynomials in w - 5/2 and √w - 3, w = -ln((1-x)(1+x)), highest order first.
 var (
 	erfInvCentral = []float64{2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941}

@@ -19,6 +19,7 @@ type compiled struct {
 	regs []uint64
 	vars []uint64
 	ts   []kernel.Type // by value
+	off  func() int64  // by how many ulp binary32 quotients and roots are off, nil for exact ones
 }
 
 // compile builds a kernel of n scalar arguments of type t.
@@ -145,6 +146,10 @@ func (c *compiled) run(body []kernel.Instr) bool {
 				v = x * y
 			case kernel.FDiv:
 				v = x / y
+				if c.off != nil && v != 0 && v*0 == 0 {
+					r[in.Dst] = uint64(int64(toBits(in.Type, v)) + c.off())
+					continue
+				}
 			case kernel.Mad:
 				v = x * y
 				if f32 {
@@ -157,6 +162,9 @@ func (c *compiled) run(body []kernel.Instr) bool {
 			r[in.Dst] = toBits(in.Type, v)
 		case kernel.FSqrt:
 			r[in.Dst] = toBits(in.Type, math.Sqrt(fromBits(in.Type, a)))
+			if v := fromBits(in.Type, r[in.Dst]); c.off != nil && v != 0 && v*0 == 0 {
+				r[in.Dst] += uint64(c.off())
+			}
 		case kernel.FNeg:
 			r[in.Dst] = a ^ 1<<(in.Type.Bits()-1)
 		case kernel.FAbs:
@@ -233,6 +241,8 @@ func (c *compiled) integer(in *kernel.Instr, a, b uint64) uint64 {
 		return a * b
 	case kernel.UDiv:
 		return a / b
+	case kernel.SDiv:
+		return uint64(signed(in.Type, a) / signed(in.Type, b))
 	case kernel.URem:
 		return a % b
 	case kernel.UMulHi:

@@ -73,14 +73,6 @@ func (f *fp) expPair(x pair) val {
 	return f.roundScaled(f.mantissa(e), e.k)
 }
 
-// expWide is e^x in binary64 to about 2^-40, for |x| < 700.
-func (f *fp) expWide(x val) val {
-	x = f.max(f.min(x, 700), -700)
-	kf, k := f.round(f.mul(x, f.c(log2e[0])))
-	r := f.sub(x, f.mul(kf, f.c(ln2F64[0]+ln2F64[1])))
-	return f.mul(f.poly(r, expW), f.pow2(k))
-}
-
 // tinyOr is x where |x| is so small that the function is x to rounding, else y: it keeps the sign of
 // zero and keeps exact products away from underflow.
 func (f *fp) tinyOr(x, y val) val {
@@ -116,10 +108,6 @@ func (f *fp) sigmoid(x val) val {
 }
 
 func lowest(lo, _ float64) float64 { return lo }
-
-func (f *fp) sigmoidWide(x val) val {
-	return f.b.Bin(kernel.FDiv, f.c(1), f.add(f.c(1), f.expWide(f.neg(x))))
-}
 
 // tanh is t/(t+2) with t = e^2|x|-1.
 func (f *fp) tanh(x val) val {

@@ -8,18 +8,22 @@ import "nxvk/kernel"
 func Pow(b *kernel.Builder, x, y kernel.Value) kernel.Value {
 	if b.TypeOf(x) == kernel.F32 && wide(b) {
 		w := func(v val) val { return b.Conv(kernel.FConv, kernel.F64, v) }
-		return narrow(b, newFP(b, kernel.F64).pow(w(x), w(y)))
+		return narrow(b, newFP(b, kernel.F64).pow(w(x), w(y), true))
 	}
-	return newFP(b, b.TypeOf(x)).pow(x, y)
+	return newFP(b, b.TypeOf(x)).pow(x, y, false)
 }
 
-func (f *fp) pow(x, y val) val {
+func (f *fp) pow(x, y val, wide bool) val {
 	b := f.b
 	inf := f.inf(1)
 	a := f.abs(x)
 	odd, whole := f.parity(y)
 	finite := b.And(f.lt(f.c(0), a), f.lt(a, inf))
-	r := f.powCore(f.sel(finite, a, f.c(1)), y)
+	power := f.powCore
+	if wide {
+		power = f.powWide
+	}
+	r := power(f.sel(finite, a, f.c(1)), y)
 
 	// Zero or infinite x: by the sign of y.
 	up := b.Xor(f.bits(f.sel(f.eq(a, inf), f.c(1), f.c(-1))), f.bits(y))
