@@ -2,8 +2,8 @@ defmodule Nx.Vulkan.Error do
   @moduledoc """
   An operation that the port refused, or that failed on the device.
 
-  The port names the operation (`:op`), says why in one atom (`:reason`, such as `:shape`, `:bounds`,
-  `:freed`, `:oom`) and in words (`:message`). An operation is a cast: its failure is told by the first
+  The port names the operation (`:op`), says why in one atom (`:reason`, such as `:bad_op`, `:unknown_id`,
+  `:out_of_memory`; `:freed` when this side knows) and in words (`:message`). An operation is a cast: its failure is told by the first
   read of a tensor that depends on it.
   """
 

@@ -397,6 +397,13 @@ defmodule Nx.Vulkan.Port do
       if now == length,
         do: {:ok, ranges},
         else: read_ranges(port, id, offset + now, length - now, step, timeout, ranges)
+    else
+      # The runtime directory is full, as the 64 MiB of a container's /dev/shm soon are: read what fits a frame.
+      {:error, %Nx.Vulkan.Error{reason: :bad_file}} when now >= port.bulk.threshold ->
+        read_ranges(port, id, offset, length, port.bulk.threshold - 1, timeout, ranges)
+
+      error ->
+        error
     end
   end
 

@@ -86,6 +86,13 @@ defmodule Nx.Vulkan.BulkTest do
     Handle.keep(handle)
   end
 
+  test "where the port cannot write a file it is read in frames" do
+    FakePort.start_using(:full)
+    port = VPort.get!(@device)
+    round_trip(port, data(1_000_000))
+    assert File.ls!(port.bulk.dir) == []
+  end
+
   test "a file that is shorter than promised is an error" do
     FakePort.start_using(:short)
     port = VPort.get!(@device)

@@ -7,7 +7,8 @@
 %%   garbage writes a frame of no known form          hang   never reads again
 %%   slow    sleeps 300 ms
 %%
-%% NXVK_FAKE sets how it greets: version, refuse, silent, exit, garbage, log; or how it goes on: stdio_files, short.
+%% NXVK_FAKE sets how it greets: version, refuse, silent, exit, garbage, log; or how it goes on: short and full
+%% (files).
 -module(fake_port).
 -export([start/0]).
 
@@ -60,6 +61,8 @@ call(info, Req, S) ->
     ok(#{}, Req, S);
 call(_, Req, S) -> error(port, unknown, <<"unknown request">>, Req, S).
 
+bytes(Bytes, _, Req, #{mode := full, threshold := Th} = S) when byte_size(Bytes) >= Th ->
+    error('', bad_file, <<"no space left on device">>, Req, S);
 bytes(Bytes, Id, Req, #{dir := Dir, threshold := Th, mode := Mode} = S) when Dir =/= none, byte_size(Bytes) >= Th ->
     Name = iolist_to_binary(io_lib:format("rd-~p-~p", [Id, Req])),
     Written = case Mode of short -> binary:part(Bytes, 0, byte_size(Bytes) div 2); _ -> Bytes end,

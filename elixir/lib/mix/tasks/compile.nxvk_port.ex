@@ -52,6 +52,7 @@ defmodule Mix.Tasks.Compile.NxvkPort do
          {:ok, go} <- go(),
          :ok <- version(go, source),
          :ok <- compile(go, source) do
+      File.mkdir_p!(Path.dirname(manifest()))
       File.write!(manifest(), settings)
       {:ok, []}
     else
@@ -148,7 +149,7 @@ defmodule Mix.Tasks.Compile.NxvkPort do
   end
 
   defp go do
-    case System.find_executable("go") || Enum.find(["/usr/local/go/bin/go"], &File.exists?/1) do
+    case System.find_executable("go") do
       nil -> {:error, "Go is missing, which builds the port: #{@advice}"}
       go -> {:ok, go}
     end
