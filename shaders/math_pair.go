@@ -76,17 +76,18 @@ func (f *fp) sqrtPair(x pair) pair {
 // selPair is c ? x : y.
 func (f *fp) selPair(c val, x, y pair) pair { return pair{f.sel(c, x.h, y.h), f.sel(c, x.l, y.l)} }
 
-// roundScaled is (x.h+x.l)·2^k rounded once, subnormal results included: there the sum is first
-// rounded to odd, so that its rounding and the scaling's do not add up. x.h is normal.
+// roundScaled is (x.h+x.l)·2^k rounded once, subnormal results included. Where the scaling will drop
+// two bits or more, the sum is first rounded to odd; where it drops one, a tie to be is moved off it
+// the way the rest points: so the two roundings do not add up. x.h is normal.
 func (f *fp) roundScaled(x pair, k val) val {
 	s := f.fastTwoSum(x.h, x.l)
 	sb, lb := f.bits(s.h), f.bits(s.l)
 	one := f.ci(1)
 	away := f.sel(f.b.Cmp(kernel.SLt, f.b.Xor(sb, lb), f.ci(0)), f.ci(-1), one)
-	even := f.b.Cmp(kernel.IEq, f.b.And(sb, one), f.ci(0))
-	adjust := f.b.And(even, f.b.Cmp(kernel.FNe, s.l, f.c(0)))
-	exponent := f.b.And(f.b.ShrUI(sb, f.mant), f.ci(int64(2*f.bias+1)))
-	adjust = f.b.And(adjust, f.b.Cmp(kernel.SLe, f.b.Add(exponent, k), f.ci(1)))
+	field := f.b.Add(f.b.And(f.b.ShrUI(sb, f.mant), f.ci(int64(2*f.bias+1))), k)
+	parity := f.sel(f.b.Cmp(kernel.IEq, field, f.ci(0)), one, f.ci(0))
+	adjust := f.b.And(f.b.Cmp(kernel.IEq, f.b.And(sb, one), parity), f.b.Cmp(kernel.FNe, s.l, f.c(0)))
+	adjust = f.b.And(adjust, f.b.Cmp(kernel.SLe, field, f.ci(0)))
 	odd := f.float(f.b.Add(sb, f.sel(adjust, away, f.ci(0))))
 	return f.scale(odd, k)
 }
