@@ -18,8 +18,9 @@ var allowed = map[string][]string{
 	"spirv":    {"kernel"},
 	"shaders":  {"graph", "kernel"},
 	"lower":    {"graph", "kernel", "shaders"},
+	"device":   {"kernel", "shaders", "spirv", "vkrt"},
 	"host":     {"graph"},
-	"dispatch": {"etf", "graph", "kernel", "lower", "shaders", "spirv", "vkrt", "host"},
+	"dispatch": {"etf", "graph", "kernel", "lower", "shaders", "spirv", "vkrt", "device", "host"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -26,11 +26,18 @@ type Device struct {
 	Dev    *vkrt.Device
 	Target kernel.Target // with the Num that the probe found
 
+	*shared
+}
+
+type shared struct {
 	mu     sync.Mutex
 	stream *vkrt.Stream
-	said   []string // by the validation layers, since the last look
 	saying sync.Mutex
+	said   []string // by the driver and the validation layers, since the last look
 }
+
+// As is the device with kernels emitted for another target, one that promises less.
+func (d *Device) As(t kernel.Target) *Device { return &Device{d.Dev, t, d.shared} }
 
 var theDevice struct {
 	sync.Once
@@ -61,7 +68,7 @@ func open() (*Device, error) {
 	if all, err := vkrt.Devices(); err != nil || len(all) == 0 {
 		return nil, nil
 	}
-	d := &Device{}
+	d := &Device{shared: &shared{}}
 	dev, err := vkrt.Open(vkrt.Options{
 		Device:     os.Getenv("NXVK_DEVICE"),
 		CacheDir:   "-",
@@ -105,7 +112,12 @@ func (d *Device) Machine() *kernel.Machine { return &kernel.Machine{Num: d.Targe
 // Run runs k on the device over grid workgroups. The Bufs of args are the inputs, and take the results.
 func Run(tb testing.TB, k *kernel.Kernel, grid [3]uint32, args ...kernel.Bind) {
 	tb.Helper()
-	d := Open(tb)
+	Open(tb).Run(tb, k, grid, args...)
+}
+
+// Run is the function Run, with k emitted for d.Target.
+func (d *Device) Run(tb testing.TB, k *kernel.Kernel, grid [3]uint32, args ...kernel.Bind) {
+	tb.Helper()
 	d.Validate(tb, k)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,14 +131,19 @@ func Run(tb testing.TB, k *kernel.Kernel, grid [3]uint32, args ...kernel.Bind) {
 // they leave the same bytes (any NaN equals any NaN). It yields the device's copy.
 func Both(tb testing.TB, k *kernel.Kernel, grid [3]uint32, args ...kernel.Bind) []kernel.Bind {
 	tb.Helper()
-	d := Open(tb)
+	return Open(tb).Both(tb, k, grid, args...)
+}
+
+// Both is the function Both, with k emitted for d.Target.
+func (d *Device) Both(tb testing.TB, k *kernel.Kernel, grid [3]uint32, args ...kernel.Bind) []kernel.Bind {
+	tb.Helper()
 	c := kerneltest.Case{Kernel: k, Grid: grid, Args: args}
 	want, got := c.Clone(), c.Clone()
 	// The interpreter first: a stray access would take the process down on the device.
 	if err := d.Machine().Run(k, grid, want); err != nil {
 		tb.Fatal(err)
 	}
-	Run(tb, k, grid, got...)
+	d.Run(tb, k, grid, got...)
 	if err := kerneltest.Same(k, got, want); err != nil {
 		tb.Errorf("device and interpreter differ: %v", err)
 	}

@@ -1,0 +1,248 @@
+package devtest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"nxvk/kernel"
+)
+
+// opCase is one operation on operands of one type.
+type opCase struct {
+	op      kernel.Op
+	in, out kernel.Type
+	arity   int
+	defined func(x, y uint64) bool // nil: always
+}
+
+func opCases(t kernel.Target) []opCase {
+	var cases []opCase
+	ints, floats := []kernel.Type{kernel.I32}, []kernel.Type{kernel.F32}
+	if t.I64 {
+		ints = append(ints, kernel.I64)
+	}
+	if t.F64 {
+		floats = append(floats, kernel.F64)
+	}
+	for _, i := range ints {
+		top := uint64(1) << (i.Bits() - 1)
+		mask := top | (top - 1)
+		for op := kernel.IAdd; op <= kernel.ShrS; op++ {
+			c := opCase{op, i, i, 2, nil}
+			switch op {
+			case kernel.UMulHi:
+				if i == kernel.I64 {
+					continue
+				}
+			case kernel.Not:
+				c.arity = 1
+			case kernel.UDiv, kernel.URem:
+				c.defined = func(_, y uint64) bool { return y != 0 }
+			case kernel.SDiv, kernel.SRem:
+				c.defined = func(x, y uint64) bool { return y != 0 && !(x == top && y == mask) }
+			case kernel.Shl, kernel.ShrU, kernel.ShrS:
+				c.defined = func(_, y uint64) bool { return y < uint64(i.Bits()) }
+			}
+			cases = append(cases, c)
+		}
+		for op := kernel.IEq; op <= kernel.SLe; op++ {
+			cases = append(cases, opCase{op, i, kernel.Bool, 2, nil})
+		}
+		for _, f := range floats {
+			cases = append(cases, opCase{kernel.SToF, i, f, 1, nil}, opCase{kernel.UToF, i, f, 1, nil})
+			for _, op := range []kernel.Op{kernel.FToS, kernel.FToU} {
+				low, high := -1.0, math.Ldexp(1, i.Bits())
+				if op == kernel.FToS {
+					high /= 2
+					low = -high
+				}
+				cases = append(cases, opCase{op, f, i, 1, func(x, _ uint64) bool {
+					v := math.Float64frombits(x)
+					if f == kernel.F32 {
+						v = float64(math.Float32frombits(uint32(x)))
+					}
+					return v < high && (v > low || v == low && op == kernel.FToS)
+				}})
+			}
+		}
+	}
+	cases = append(cases, opCase{kernel.Clz, kernel.I32, kernel.I32, 1, nil}, opCase{kernel.PopCnt, kernel.I32, kernel.I32, 1, nil})
+	if t.I64 {
+		cases = append(cases, opCase{kernel.Wrap, kernel.I64, kernel.I32, 1, nil},
+			opCase{kernel.ZExt, kernel.I32, kernel.I64, 1, nil}, opCase{kernel.SExt, kernel.I32, kernel.I64, 1, nil})
+	}
+	for _, f := range floats {
+		for op := kernel.FAdd; op <= kernel.RoundEven; op++ {
+			c := opCase{op, f, f, 1, nil}
+			if op <= kernel.FDiv {
+				c.arity = 2
+			}
+			num := t.Num
+			exact := map[kernel.Type][2]bool{kernel.F32: {num.DivF32, num.SqrtF32}, kernel.F64: {num.DivF64, num.SqrtF64}}[f]
+			if op == kernel.FDiv && !exact[0] || op == kernel.FSqrt && !exact[1] {
+				continue
+			}
+			cases = append(cases, c)
+		}
+		for op := kernel.FEq; op <= kernel.FLe; op++ {
+			cases = append(cases, opCase{op, f, kernel.Bool, 2, nil})
+		}
+	}
+	if t.F64 {
+		cases = append(cases, opCase{kernel.FConv, kernel.F32, kernel.F64, 1, nil}, opCase{kernel.FConv, kernel.F64, kernel.F32, 1, nil})
+	}
+	return cases
+}
+
+var memOf = map[kernel.Type]kernel.Mem{kernel.Bool: kernel.M32, kernel.I32: kernel.M32, kernel.I64: kernel.M64, kernel.F32: kernel.MF32, kernel.F64: kernel.MF64}
+
+// hardBits are values of t at which arithmetic goes wrong, and random ones.
+func hardBits(rng *rand.Rand, t kernel.Type) []uint64 {
+	var all []uint64
+	add := func(x uint64) {
+		if t.Bits() == 32 {
+			x &= math.MaxUint32
+		}
+		all = append(all, x)
+	}
+	if t.Int() {
+		for _, x := range []uint64{0, 1, 2, 3, 5, 7, 31, 32, 63, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64, math.MaxUint64 - 1,
+			1<<24 + 1, 1<<24 + 3, 1<<53 + 1, 1<<53 + 3, 1<<63 + 1<<39 + 1, 0x7fffffbf, 0xaaaaaaaaaaaaaaaa} {
+			add(x)
+			add(-x)
+		}
+		for range 16 {
+			add(rng.Uint64() >> rng.IntN(64))
+		}
+		return all
+	}
+	for _, v := range []float64{0, 0.25, 0.5, 1, 1.5, 2.5, 3, 1e10, 1e38, 1e39, 1e300, 0x1p-149, 0x1p-126, 0x1p-127, 0x1p-1074, 0x1p-1022, 0x1.fffffep127,
+		math.MaxFloat64, math.Inf(1), math.NaN(), 0x1p31, 0x1p32, 0x1p63, 0x1p64, 0x1p31 - 1, 0x1p23 + 0.5, 0x1p52 + 0.5, 8388607.5, 1 + 0x1p-23, 1 + 0x1p-24, 1 + 0x1.8p-24, 1 + 0x1p-52} {
+		for _, w := range []float64{v, -v} {
+			if t == kernel.F32 {
+				add(uint64(math.Float32bits(float32(w))))
+			} else {
+				add(math.Float64bits(w))
+			}
+		}
+	}
+	for range 16 {
+		if t == kernel.F32 {
+			add(uint64(math.Float32bits(float32(rng.NormFloat64() * math.Ldexp(1, rng.IntN(40)-20)))))
+		} else {
+			add(math.Float64bits(rng.NormFloat64() * math.Ldexp(1, rng.IntN(80)-40)))
+		}
+		add(rng.Uint64())
+	}
+	return all
+}
+
+func bytesOf(t kernel.Type, xs []uint64) []byte {
+	var b []byte
+	for _, x := range xs {
+		if t.Bits() == 64 {
+			b = binary.LittleEndian.AppendUint64(b, x)
+		} else {
+			b = binary.LittleEndian.AppendUint32(b, uint32(x))
+		}
+	}
+	return b
+}
+
+// TestOperations holds each operation on the device to the interpreter, on all pairs of hard values
+// for which it is defined.
+func TestOperations(t *testing.T) {
+	d := Open(t)
+	rng := rand.New(rand.NewPCG(7, 7))
+	for _, c := range opCases(d.Target) {
+		t.Run(fmt.Sprintf("%v.%v.%v", c.op, c.in, c.out), func(t *testing.T) {
+			hard := hardBits(rng, c.in)
+			var xs, ys []uint64
+			for _, x := range hard {
+				for _, y := range hard {
+					if c.arity == 1 {
+						y = 0
+					}
+					if c.defined == nil || c.defined(x, y) {
+						xs, ys = append(xs, x), append(ys, y)
+					}
+					if c.arity == 1 {
+						break
+					}
+				}
+			}
+			b := kernel.NewBuilder("op_"+c.op.String(), d.Target, [3]uint32{1, 1, 1})
+			px, py := b.Pointer("x", memOf[c.in], false, 0), b.Pointer("y", memOf[c.in], false, 0)
+			out := b.Pointer("out", memOf[c.out], true, 0)
+			i := b.BuiltinValue(kernel.GroupX)
+			x, y := b.Load(px, i), b.Load(py, i)
+			var r kernel.Value
+			switch {
+			case c.out == kernel.Bool:
+				r = b.Select(b.Cmp(c.op, x, y), b.I32(1), b.I32(0))
+			case c.arity == 2:
+				r = b.Bin(c.op, x, y)
+			case c.op >= kernel.Wrap:
+				r = b.Conv(c.op, c.out, x)
+			default:
+				r = b.Un(c.op, x)
+			}
+			b.Store(out, i, r)
+			Both(t, b.Build(), [3]uint32{uint32(len(xs)), 1, 1},
+				kernel.Bind{Buf: bytesOf(c.in, xs)}, kernel.Bind{Buf: bytesOf(c.in, ys)},
+				kernel.Bind{Buf: make([]byte, len(xs)*memOf[c.out].Size())})
+		})
+	}
+}
+
+// TestFmaExact holds the exact product error, and residuals of division and square root, to the
+// interpreter's single rounding: by Dekker or by way of f64 where the device does not fuse.
+func TestFmaExact(t *testing.T) {
+	d := Open(t)
+	slow := d.Target
+	slow.SlowF64 = true // f32 by Dekker
+	slow.Num.FuseF32, slow.Num.FuseF64 = false, false
+	for _, target := range []kernel.Target{d.Target, slow} {
+		for _, typ := range []kernel.Type{kernel.F32, kernel.F64} {
+			if typ == kernel.F64 && !target.F64 {
+				continue
+			}
+			const n = 4096
+			b := kernel.NewBuilder("fma_exact", target, [3]uint32{64, 1, 1})
+			m := memOf[typ]
+			px, py, out := b.Pointer("x", m, false, 0), b.Pointer("y", m, false, 0), b.Pointer("out", m, true, 0)
+			i := b.Add(b.MulI(b.BuiltinValue(kernel.GroupX), 64), b.BuiltinValue(kernel.LocalX))
+			x, y := b.Load(px, i), b.Load(py, i)
+			neg := func(v kernel.Value) kernel.Value { return b.Un(kernel.FNeg, v) }
+			q := b.Load(px, b.AddI(i, n)) // the nearest quotient, from the host
+			s := b.Load(py, b.AddI(i, n)) // the nearest square root of x
+			for j, v := range []kernel.Value{
+				b.FmaExact(x, y, neg(b.Mul(x, y))),
+				b.FmaExact(neg(q), y, x),
+				b.FmaExact(neg(s), s, x),
+			} {
+				b.Store(out, b.AddI(i, j*n), v)
+			}
+			rng := rand.New(rand.NewPCG(11, uint64(typ)))
+			var xs, ys, qs, ss []uint64
+			for range n {
+				spread := 20
+				x, y := (1+rng.Float64())*math.Ldexp(1, rng.IntN(spread)), (1+rng.Float64())*math.Ldexp(1, rng.IntN(spread)-spread/2)
+				if typ == kernel.F32 {
+					x, y := float32(x), float32(y)
+					xs, ys = append(xs, uint64(math.Float32bits(x))), append(ys, uint64(math.Float32bits(y)))
+					qs, ss = append(qs, uint64(math.Float32bits(x/y))), append(ss, uint64(math.Float32bits(float32(math.Sqrt(float64(x))))))
+				} else {
+					xs, ys = append(xs, math.Float64bits(x)), append(ys, math.Float64bits(y))
+					qs, ss = append(qs, math.Float64bits(x/y)), append(ss, math.Float64bits(math.Sqrt(x)))
+				}
+			}
+			k := b.Build()
+			args := []kernel.Bind{{Buf: bytesOf(typ, append(xs, qs...))}, {Buf: bytesOf(typ, append(ys, ss...))}, {Buf: make([]byte, 3*n*m.Size())}}
+			d.As(target).Both(t, k, [3]uint32{n / 64, 1, 1}, args...)
+		}
+	}
+}
