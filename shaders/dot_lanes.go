@@ -75,8 +75,11 @@ func (l *lanesDot) launch() Launch {
 	w := newWriter("dot", l.t, tl.lanes, wide)
 	k := lanesKernel{writer: w, lanesDot: l}
 	ins := []*input{w.operand(l.ins[0], 0, false), w.operand(l.ins[1], 1, false)}
-	size := uint64(batches * m * n * l.out.Type.Size())
-	k.to = w.pointer("out", MemOf(l.out.Type), true, 0, 2, 0, 0, size)
+	run := n // results that lie side by side
+	if l.swap {
+		run = m
+	}
+	k.to = w.output(l.out.Type, 2, batches*m*n, run)
 	k.m, k.n = w.number("m", m), w.number("n", n)
 	k.inner = w.bind("k", d.inner)
 	k.count = w.number("k", axesSize(d.inner))
@@ -85,13 +88,14 @@ func (l *lanesDot) launch() Launch {
 	rowTiles, colTiles := (m+tl.rows-1)/tl.rows, (n+tl.cols*tl.lanes-1)/(tl.cols*tl.lanes)
 	groups := batches * rowTiles * colTiles
 	body := func(group kernel.Value) {
-		rest, tc := w.divisor("col_tiles", colTiles).DivMod(w.Builder, group)
-		tr := rest
+		// Row tiles turn fastest, so that a panel of columns stays in the cache.
+		rest, tr := w.divisor("row_tiles", rowTiles).DivMod(w.Builder, group)
+		tc := rest
 		starts := []kernel.Value{ins[0].start, ins[1].start}
 		outStart := kernel.Value(0)
 		if batches > 1 {
 			var batch kernel.Value
-			batch, tr = w.divisor("row_tiles", rowTiles).DivMod(w.Builder, rest)
+			batch, tc = w.divisor("col_tiles", colTiles).DivMod(w.Builder, rest)
 			starts = w.offsets(w.bind("batch", d.batch), len(d.batch), batch, starts)
 			outStart = w.Mul(batch, w.Mul(k.m, k.n))
 		}
@@ -115,7 +119,7 @@ func (l *lanesDot) launch() Launch {
 type lanesKernel struct {
 	*writer
 	*lanesDot
-	to          kernel.Ptr
+	to          *output
 	inner       boundAxes
 	m, n, count kernel.Value // rows, columns and contraction positions
 }
@@ -241,19 +245,42 @@ func (k *lanesKernel) block(row, col *side, outStart kernel.Value) {
 		})
 	}
 
-	rowStep, colStep := k.n, one
+	k.store(row, col, outStart, func(i, j int, at kernel.Value) kernel.Value {
+		v := f.final(k.Builder, get(i, j))
+		if k.epilogue != nil {
+			v = k.epilogue(k.Builder, v, at)
+		}
+		return Narrow(k.Builder, k.out.Type, v)
+	})
+}
+
+// store writes what lies inside the result of a tile whose element (i, j) is value(i, j, its flat
+// index). Neighbours go out together where the result's rows are whole numbers of them.
+func (k *lanesKernel) store(row, col *side, outStart kernel.Value, value func(i, j int, at kernel.Value) kernel.Value) {
+	rowStep, colStep := k.n, k.index(1)
+	inner := col // the side whose neighbours lie side by side
 	if k.swap {
-		rowStep, colStep = one, k.m
+		rowStep, colStep = colStep, k.m
+		inner = row
 	}
-	for i := range row.at {
-		for j := range col.at {
-			k.If(k.And(k.Cmp(kernel.ULt, row.at[i], k.m), k.Cmp(kernel.ULt, col.at[j], k.n)), func() {
-				at := k.sum(k.Add(k.Mul(row.at[i], rowStep), k.Mul(col.at[j], colStep)), outStart)
-				v := f.final(k.Builder, get(i, j))
-				if k.epilogue != nil {
-					v = k.epilogue(k.Builder, v, at)
+	group := min(len(inner.at), k.to.width)
+	for a := 0; a < len(row.at)*len(col.at)/len(inner.at); a++ {
+		for b := 0; b < len(inner.at); b += group {
+			at := func(e int) (i, j int) {
+				if k.swap {
+					return b + e, a
 				}
-				k.Store(k.to, at, Narrow(k.Builder, k.out.Type, v))
+				return a, b + e
+			}
+			i, j := at(0)
+			k.If(k.And(k.Cmp(kernel.ULt, row.at[i], k.m), k.Cmp(kernel.ULt, col.at[j], k.n)), func() {
+				first := k.sum(k.Add(k.Mul(row.at[i], rowStep), k.Mul(col.at[j], colStep)), outStart)
+				vs := make([]kernel.Value, group)
+				for e := range vs {
+					i, j := at(e)
+					vs[e] = value(i, j, k.AddI(first, e))
+				}
+				k.to.store(first, vs)
 			}, nil)
 		}
 	}

@@ -151,3 +151,59 @@ func (in *input) unpack(out []kernel.Value, at kernel.Value, bytes int) {
 		out[i] = v
 	}
 }
+
+// output is a contiguous result, written one element at a time or two or four neighbours at once.
+type output struct {
+	w     *writer
+	typ   graph.Type
+	slot  int
+	width int // neighbours that go out together
+	ptrs  map[view]kernel.Ptr
+}
+
+// output adds a result of n elements, in runs of run elements, to the argument table.
+func (w *writer) output(t graph.Type, slot, n, run int) *output {
+	w.access = append(w.access, Access{Slot: slot, Hi: uint64(n * t.Size()), Write: true})
+	return &output{w: w, typ: t, slot: slot, width: 1 << bits.TrailingZeros(uint(run|4)), ptrs: map[view]kernel.Ptr{}}
+}
+
+func (o *output) view(m kernel.Mem, n int) kernel.Ptr {
+	v := view{m, n}
+	if p, ok := o.ptrs[v]; ok {
+		return p
+	}
+	o.w.args = append(o.w.args, Arg{Kind: Addr, Slot: o.slot})
+	p := o.w.Pointer(fmt.Sprintf("out_%v", m), m, true, uint8(bits.TrailingZeros(uint(n*o.typ.Size()))))
+	o.ptrs[v] = p
+	return p
+}
+
+// store writes narrowed neighbours from element at on, a multiple of their number.
+func (o *output) store(at kernel.Value, vs []kernel.Value) {
+	w, n := o.w, len(vs)
+	if n == 1 {
+		w.Store(o.view(MemOf(o.typ), 1), at, vs[0])
+		return
+	}
+	at = w.ShrUI(at, bits.TrailingZeros(uint(n)))
+	if w.T.Class != kernel.CPU || o.typ.Size() != 4 {
+		w.StoreV(o.view(MemOf(o.typ), n), at, vs)
+		return
+	}
+	// Processors scatter by lane: two elements in one integer.
+	var words []kernel.Value
+	for i := 0; i < n; i += 2 {
+		lo, hi := w.bits64(vs[i]), w.bits64(vs[i+1])
+		words = append(words, w.Or(lo, w.ShlI(hi, 32)))
+	}
+	if n == 2 {
+		w.Store(o.view(kernel.M64, 2), at, words[0])
+	} else {
+		w.StoreV(o.view(kernel.M64, 4), at, words)
+	}
+}
+
+// bits64 is the bits of a 32-bit value in 64.
+func (w *writer) bits64(v kernel.Value) kernel.Value {
+	return w.Conv(kernel.ZExt, kernel.I64, w.BitsTo(kernel.I32, v))
+}
