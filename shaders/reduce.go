@@ -2,6 +2,7 @@ package shaders
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"nxvk/graph"
@@ -103,7 +104,6 @@ type reduction struct {
 // source is where a kernel of a reduction reads: the operands, or the partial accumulators of an
 // earlier launch.
 type source struct {
-	r        *reduction
 	partials int  // number of chunks of partials to gather, 0 to read operands
 	slot     int  // of the first part
 	wide     bool // 64-bit indices
@@ -112,11 +112,11 @@ type source struct {
 // sink is where a kernel leaves its accumulators: chunk by chunk in temporaries, or finished.
 type sink struct {
 	chunks int // 1: results
-	length int // reduced positions a chunk, a multiple of 4
+	length int // reduced positions a chunk, a multiple of 4 unless there is but one
 	slot   int // of the first part
 }
 
-// outerSlots numbers the slots: operands, the result, then the temporaries.
+// Slots number the operands, the result, then the temporaries.
 func (r *reduction) outSlot() int  { return len(r.ins) }
 func (r *reduction) tempSlot() int { return len(r.ins) + 1 }
 
@@ -125,12 +125,12 @@ func (r *reduction) plan() (*Plan, error) {
 	form := r.chooseForm(outs, n)
 	f := &r.fold
 	switch {
-	case form.lanes > 1 && r.unordered != nil:
+	case max(form.lanes, form.joinLanes) > 1 && r.unordered != nil:
 		f = r.unordered
 	case form.lanes == 1 && form.chunks == 1 && r.alone != nil:
 		f = r.alone
 	}
-	wide := outs*max(1, form.chunks) >= 1<<31 || n >= 1<<31
+	wide := outs*form.chunks >= 1<<31 || n >= 1<<31
 	for _, x := range r.ins {
 		if lo, hi := reach(x); hi-lo >= 1<<31 {
 			wide = true
@@ -138,22 +138,22 @@ func (r *reduction) plan() (*Plan, error) {
 	}
 	p := &Plan{}
 	if form.chunks == 1 {
-		p.Launches = append(p.Launches, r.emit(f, source{wide: wide}, sink{chunks: 1, length: n, slot: r.outSlot()}, form.lanes))
+		p.Launches = append(p.Launches, r.emit(f, source{wide: wide}, sink{chunks: 1, length: n, slot: r.outSlot()}, form.sharing))
 		return p, nil
 	}
 	for _, m := range f.parts {
 		p.Temps = append(p.Temps, uint64(outs*form.chunks*m.Size()))
 	}
 	p.Launches = append(p.Launches,
-		r.emit(f, source{wide: wide}, sink{form.chunks, form.length, r.tempSlot()}, form.lanes),
-		r.emit(f, source{wide: wide, partials: form.chunks, slot: r.tempSlot()}, sink{chunks: 1, length: form.chunks, slot: r.outSlot()}, form.joinLanes))
+		r.emit(f, source{wide: wide}, sink{form.chunks, form.length, r.tempSlot()}, form.sharing),
+		r.emit(f, source{wide: wide, partials: form.chunks, slot: r.tempSlot()}, sink{chunks: 1, slot: r.outSlot()}, sharing{lanes: form.joinLanes, across: 1}))
 	return p, nil
 }
 
 // form is the shape of the kernels of a reduction.
 type form struct {
-	lanes     int // that share one output in a workgroup; 1: each lane has its own
-	chunks    int // pieces of the reduced positions; more than 1 takes a second launch
+	sharing
+	chunks    int // accumulators of each output; more than 1 takes a second launch
 	length    int // positions a chunk
 	joinLanes int // lanes of the second launch
 }
@@ -162,53 +162,79 @@ type form struct {
 // sum is too.
 func (r *reduction) chooseForm(outs, n int) form {
 	if r.t.Class == kernel.CPU {
-		return chooseSerial(outs, n)
+		return r.chooseSerial(outs, n)
 	}
-	return chooseShared(outs, n, r.columns())
+	return r.chooseShared(outs, n)
 }
 
-// chooseSerial shapes a reduction for a processor that runs a workgroup of lanes as vectors: one
+// split divides n positions into about want chunks, each a multiple of four but the last.
+func split(n, want int) (chunks, length int) {
+	length = ((n+want-1)/want + 3) &^ 3
+	return (n + length - 1) / length, length
+}
+
+// chooseSerial shapes a reduction for a processor that runs lanes as vectors: no shared memory; one
 // launch while that takes less time than a second launch would cost, then chunks for enough lanes.
-func chooseSerial(outs, n int) form {
+func (r *reduction) chooseSerial(outs, n int) form {
 	const (
 		oneLaunch = 4096 // positions that a lane walks in about a launch's time
-		lanes     = 256
+		lanes     = 256  // that keep a processor busy
 	)
+	one := form{sharing: sharing{lanes: 1, across: r.acrossWidth()}, chunks: 1, length: n, joinLanes: 1}
 	if n <= oneLaunch || outs >= lanes {
-		return form{1, 1, n, 1}
+		return one
 	}
-	chunks := max((lanes+outs-1)/outs, n/16384)
-	length := (n + chunks - 1) / chunks
-	length = (length + 3) &^ 3
-	return form{1, (n + length - 1) / length, length, 1}
+	one.chunks, one.length = split(n, max((lanes+outs-1)/outs, n/16384))
+	return one
 }
 
 // chooseShared shapes a reduction for a device with wide, coalesced memory: lanes of a workgroup share a
-// row, or take a column each.
-func chooseShared(outs, n int, columns bool) form {
+// row, or take columns each.
+func (r *reduction) chooseShared(outs, n int) form {
 	const want = 1 << 17 // lanes that fill a large device
-	lanes := 1
+	columns := r.columns()
+	f := form{sharing: sharing{lanes: 1, across: 1}, chunks: 1, length: n, joinLanes: 1}
 	switch {
 	case n > 1024 && (!columns || outs < 32):
-		lanes = 256
-	case columns, n <= 8:
+		f.lanes = 256
+	case columns:
+		f.across = r.acrossWidth()
+	case n <= 8:
 	case n > 128:
-		lanes = 32
+		f.lanes = 32
 	default:
-		lanes = 8
+		f.lanes = 8
 	}
-	chunks := min((want+outs*lanes-1)/(outs*lanes), n/(64*lanes))
-	if chunks <= 1 {
-		return form{lanes, 1, n, 1}
+	used := outs / f.across * f.lanes
+	if want := min((want+used-1)/used, n/(64*f.lanes)); want > 1 {
+		f.chunks, f.length = split(n, want)
+		if f.chunks > 32 {
+			f.joinLanes = 32
+		}
 	}
-	length := (n + chunks - 1) / chunks
-	length = (length + 3) &^ 3
-	chunks = (n + length - 1) / length
-	join := 1
-	if chunks > 32 {
-		join = 32
+	return f
+}
+
+// acrossWidth is how many neighbouring outputs one load of each operand can take.
+func (r *reduction) acrossWidth() int {
+	k, n := len(r.kept)-1, len(r.reduced)-1
+	if k < 0 || n < 0 || slices.Contains(r.reduced[n].stride, 1) {
+		return 1
 	}
-	return form{lanes, chunks, length, join}
+	width := 4
+	for i, x := range r.ins {
+		in := &input{x: x}
+		if lo, _ := reach(x); lo < x.Layout.Offset {
+			return 1
+		}
+		switch {
+		case x.ByValue || r.kept[k].stride[i] == 0:
+			width = min(width, 1<<bits.TrailingZeros(uint(r.kept[k].n|4)))
+		default:
+			width = min(width, in.width(i, r.kept[k], r.kept[k].n, r.kept[:k], r.reduced))
+		}
+	}
+	return width
 }
 
 // columns reports whether neighbouring outputs are closer in memory than neighbouring positions.

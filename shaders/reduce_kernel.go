@@ -2,17 +2,23 @@ package shaders
 
 import (
 	"fmt"
+	"slices"
 
 	"nxvk/kernel"
 )
 
+// sharing is how the invocations of a reduction's kernel share the work.
+type sharing struct {
+	// lanes is how many neighbouring invocations take turns at the positions of one chunk, and join in
+	// shared memory.
+	lanes int
+	// across is how many neighbouring outputs one invocation gathers, when it takes no turns.
+	across int
+}
+
 // emit builds one kernel of a reduction and its launch.
-//
-// With lanes = 1 every invocation walks one chunk of one output. With more, that many neighbouring
-// invocations of a workgroup take turns at the positions of one chunk and join in shared memory.
-func (r *reduction) emit(f *fold, src source, dst sink, lanes int) Launch {
-	const groupSize = 256
-	local := groupSize
+func (r *reduction) emit(f *fold, src source, dst sink, sh sharing) Launch {
+	local := 256
 	if r.t.Class == kernel.CPU {
 		local = 32
 	}
@@ -22,51 +28,53 @@ func (r *reduction) emit(f *fold, src source, dst sink, lanes int) Launch {
 		name += "_join"
 	}
 	w := newWriter(name, r.t, local, src.wide)
-	k := reduceKernel{writer: w, f: f, r: r, lanes: lanes}
+	k := reduceKernel{writer: w, f: f, r: r, sharing: sh}
 	if src.partials > 0 {
 		k.bindPartials(src, outs)
 	} else {
 		k.bindOperands()
 	}
-	items := outs * dst.chunks
-	perGroup := local / lanes
+	columns := outs / sh.across
+	items := columns * dst.chunks
+	perGroup := local / sh.lanes
 	groups := (items + perGroup - 1) / perGroup
 	nItems := w.number("items", items)
 	n := w.number("n", k.positions)
-	var length, nOuts kernel.Value
+	var length kernel.Value
+	var nColumns Divisor
 	if dst.chunks > 1 {
 		length = w.number("length", dst.length)
-		nOuts = w.number("outs", outs)
+		nColumns = w.divisor("columns", columns)
 	}
 	store := k.bindSink(dst, outs)
 	for _, m := range f.parts {
-		if lanes > 1 {
+		if sh.lanes > 1 {
 			k.shared = append(k.shared, w.SharedArray(m, local))
 		}
 	}
 
 	lane := w.BuiltinValue(kernel.LocalX)
 	member, seat := kernel.Value(0), lane
-	if lanes > 1 {
-		seat = w.Bin(kernel.UDiv, lane, w.I32(lanes))
-		member = w.toIndex(w.Bin(kernel.URem, lane, w.I32(lanes)))
+	if sh.lanes > 1 {
+		seat = w.Bin(kernel.UDiv, lane, w.I32(sh.lanes))
+		member = w.toIndex(w.Bin(kernel.URem, lane, w.I32(sh.lanes)))
 	}
 	body := func(group kernel.Value) {
 		item := w.Add(w.Mul(group, w.index(perGroup)), w.toIndex(seat))
 		inside := w.Cmp(kernel.ULt, item, nItems)
-		o, from, to := item, w.index(0), n
+		o, chunk, from, to := item, w.index(0), w.index(0), n
 		if dst.chunks > 1 {
-			c := w.Bin(kernel.UDiv, item, nOuts)
-			o = w.Sub(item, w.Mul(c, nOuts))
-			from = w.Mul(c, length)
+			chunk, o = nColumns.DivMod(w.Builder, item)
+			from = w.Mul(chunk, length)
 			to = w.min(w.Add(from, length), n)
 		}
-		if lanes == 1 {
-			w.If(inside, func() { store(item, o, k.walk(o, from, to)) }, nil)
+		o = w.Mul(o, w.index(sh.across))
+		if sh.lanes == 1 {
+			w.If(inside, func() { store(chunk, o, k.walk(o, from, to)) }, nil)
 			return
 		}
 		acc := k.turns(inside, o, member, from, to)
-		w.If(w.And(inside, w.Cmp(kernel.IEq, member, w.index(0))), func() { store(item, o, acc()) }, nil)
+		w.If(w.And(inside, w.Cmp(kernel.IEq, member, w.index(0))), func() { store(chunk, o, [][]kernel.Value{acc()}) }, nil)
 	}
 	if groups <= MaxGroups {
 		body(w.toIndex(w.BuiltinValue(kernel.GroupX)))
@@ -79,26 +87,25 @@ func (r *reduction) emit(f *fold, src source, dst sink, lanes int) Launch {
 // reduceKernel is the state of a kernel being built.
 type reduceKernel struct {
 	*writer
-	f         *fold
-	r         *reduction
-	lanes     int
+	f *fold
+	r *reduction
+	sharing
 	ins       []*input
 	parts     []kernel.Ptr // of partial accumulators
 	kept      boundAxes
 	reduced   boundAxes
-	positions int // reduced positions, or chunks
-	width     int // neighbouring positions that one load takes
+	positions int   // reduced positions, or chunks
+	widths    []int // neighbouring positions that one load of each operand takes
 	partials  bool
 	partStep  kernel.Value // between the chunks of one output
 	shared    []kernel.Shared
 }
 
 func (k *reduceKernel) bindOperands() {
-	k.width = 4
 	for i, x := range k.r.ins {
 		in := k.operand(x, i, k.f.raw)
 		k.ins = append(k.ins, in)
-		k.width = min(k.width, k.r.width(in, i))
+		k.widths = append(k.widths, k.r.width(in, i))
 	}
 	k.kept = k.bind("o", k.r.kept)
 	k.reduced = k.bind("r", k.r.reduced)
@@ -131,28 +138,53 @@ func (k *reduceKernel) bindPartials(src source, outs int) {
 	k.positions = src.partials
 }
 
-// bindSink yields what stores the accumulator of an item.
-func (k *reduceKernel) bindSink(dst sink, outs int) func(item, o kernel.Value, acc []kernel.Value) {
+// bindSink yields what stores the accumulators of neighbouring outputs from o on.
+func (k *reduceKernel) bindSink(dst sink, outs int) func(chunk, o kernel.Value, accs [][]kernel.Value) {
 	if dst.chunks > 1 {
 		var ptrs []kernel.Ptr
 		for j, m := range k.f.parts {
 			ptrs = append(ptrs, k.pointer(fmt.Sprintf("to%d", j), m, true, 4, dst.slot+j, 0, 0, uint64(outs*dst.chunks*m.Size())))
 		}
-		return func(item, _ kernel.Value, acc []kernel.Value) {
+		nOuts := k.number("outs", outs)
+		return func(chunk, o kernel.Value, accs [][]kernel.Value) {
+			at := k.Add(k.Mul(chunk, nOuts), o)
 			for j, p := range ptrs {
-				k.Store(p, item, acc[j])
+				for e, acc := range accs {
+					k.Store(p, k.AddI(at, e), acc[j])
+				}
 			}
 		}
 	}
-	t := k.r.out.Type
-	p := k.pointer("out", MemOf(t), true, 0, dst.slot, 0, 0, uint64(outs*t.Size()))
-	return func(_, o kernel.Value, acc []kernel.Value) {
-		v := k.f.final(k.Builder, acc)
-		if k.r.epilogue != nil {
-			v = k.r.epilogue(k.Builder, v, o)
+	to := k.output(k.r.out.Type, dst.slot, outs, k.across)
+	return func(_, o kernel.Value, accs [][]kernel.Value) {
+		vs := make([]kernel.Value, len(accs))
+		for e, acc := range accs {
+			v := k.f.final(k.Builder, acc)
+			if k.r.epilogue != nil {
+				v = k.r.epilogue(k.Builder, v, k.AddI(o, e))
+			}
+			vs[e] = Narrow(k.Builder, k.r.out.Type, v)
 		}
-		k.Store(p, o, Narrow(k.Builder, t, v))
+		to.store(o, vs)
 	}
+}
+
+// newAccs yields n accumulators side by side.
+func (k *reduceKernel) newAccs(n int) [][]kernel.Var {
+	accs := make([][]kernel.Var, n)
+	for i := range accs {
+		accs[i] = k.accVars(k.f.ident(k.Builder))
+	}
+	return accs
+}
+
+// joined is one accumulator from those side by side.
+func (k *reduceKernel) joined(accs [][]kernel.Var) []kernel.Value {
+	acc := k.get(accs[0])
+	for _, a := range accs[1:] {
+		acc = k.f.join(k.Builder, acc, k.get(a))
+	}
+	return acc
 }
 
 // accVars are accumulators in mutable registers.
@@ -225,15 +257,17 @@ func (k *reduceKernel) joinPartial(acc []kernel.Var, o, c kernel.Value) {
 	k.set(acc, k.f.join(k.Builder, k.get(acc), vs))
 }
 
-// walk gathers positions [from, to) of output o in one invocation.
-func (k *reduceKernel) walk(o, from, to kernel.Value) []kernel.Value {
-	accs := [][]kernel.Var{k.accVars(k.f.ident(k.Builder))}
+// walk gathers positions [from, to) of k.across outputs from o on in one invocation.
+func (k *reduceKernel) walk(o, from, to kernel.Value) [][]kernel.Value {
 	if k.partials {
+		accs := k.newAccs(1)
 		k.For(from, to, k.index(1), func(c kernel.Value) { k.joinPartial(accs[0], o, c) })
-		return k.get(accs[0])
+		return [][]kernel.Value{k.get(accs[0])}
 	}
-	for len(accs) < k.f.ways {
-		accs = append(accs, k.accVars(k.f.ident(k.Builder)))
+	accs := k.newAccs(max(k.across, k.f.ways))
+	run := k.run
+	if k.across > 1 {
+		accs, run = accs[:k.across], k.runAcross
 	}
 	starts := k.starts(o)
 	rank := len(k.reduced.axes)
@@ -241,26 +275,49 @@ func (k *reduceKernel) walk(o, from, to kernel.Value) []kernel.Value {
 	case 0:
 		k.take(accs[0], starts, k.index(0))
 	case 1:
-		k.run(accs, starts, from, from, k.Sub(to, from))
+		run(accs, starts, from, from, k.Sub(to, from))
 	default:
 		// Runs of the innermost axis, each addressed by one decomposition of the outer ones.
-		inner := k.reduced.extent[rank-1]
 		pv := k.NewVar(from)
 		k.Loop(func() {
 			p := k.Get(pv)
 			k.BreakIf(k.Not(k.Cmp(kernel.ULt, p, to)))
-			q, i := inner.DivMod(k.Builder, p)
-			n := k.min(k.Sub(inner.Extent(), i), k.Sub(to, p))
-			offs := k.offsets(boundAxes{k.reduced.axes[:rank-1], k.reduced.extent[:rank-1], k.reduced.stride[:rank-1]}, rank-1, q, starts)
-			k.run(accs, offs, i, p, n)
+			q, i := k.reduced.extent[rank-1].DivMod(k.Builder, p)
+			n := k.min(k.Sub(k.reduced.extent[rank-1].Extent(), i), k.Sub(to, p))
+			run(accs, k.offsets(k.reduced, rank-1, q, starts), i, p, n)
 			k.Set(pv, k.Add(p, n))
 		})
 	}
-	acc := k.get(accs[0])
-	for _, a := range accs[1:] {
-		acc = k.f.join(k.Builder, acc, k.get(a))
+	if k.across == 1 {
+		return [][]kernel.Value{k.joined(accs)}
 	}
-	return acc
+	out := make([][]kernel.Value, len(accs))
+	for e, a := range accs {
+		out[e] = k.get(a)
+	}
+	return out
+}
+
+// runAcross gathers n positions of neighbouring outputs, each into its own accumulator.
+func (k *reduceKernel) runAcross(accs [][]kernel.Var, starts []kernel.Value, i, p, n kernel.Value) {
+	last := k.reduced.stride[len(k.reduced.axes)-1]
+	k.For(k.index(0), n, k.index(1), func(t kernel.Value) {
+		vs := make([][]kernel.Value, len(accs))
+		for j, in := range k.ins {
+			off := k.advance(starts[j], last[j], k.Add(i, t))
+			width := len(accs)
+			if k.kept.stride[len(k.kept.axes)-1][j] == 0 {
+				width = 1 // the same for all of them
+			}
+			got := in.loads(off, width)
+			for e := range vs {
+				vs[e] = append(vs[e], got[e%width])
+			}
+		}
+		for e := range vs {
+			k.stepBy(accs[e], vs[e], k.Add(p, t))
+		}
+	})
 }
 
 // run gathers n positions from p on, which stand at index i of the innermost reduced axis.
@@ -275,9 +332,9 @@ func (k *reduceKernel) run(accs [][]kernel.Var, starts []kernel.Value, i, p, n k
 		vs := make([][]kernel.Value, 4)
 		base := k.ShlI(q, 2)
 		for j, in := range k.ins {
-			for e := 0; e < 4; e += k.width {
+			for e := 0; e < 4; e += k.widths[j] {
 				off := k.advance(offs[j], last[j], k.AddI(base, e))
-				for i, v := range in.loads(off, k.width) {
+				for i, v := range in.loads(off, k.widths[j]) {
 					vs[e+i] = append(vs[e+i], v)
 				}
 			}
@@ -299,15 +356,13 @@ func (k *reduceKernel) run(accs [][]kernel.Var, starts []kernel.Value, i, p, n k
 // them through shared memory. All of the workgroup comes here, inside or not. The result is valid in
 // member 0, where it is asked for.
 func (k *reduceKernel) turns(inside, o, member, from, to kernel.Value) func() []kernel.Value {
-	accs := [][]kernel.Var{k.accVars(k.f.ident(k.Builder))}
-	for !k.partials && len(accs) < k.f.ways {
-		accs = append(accs, k.accVars(k.f.ident(k.Builder)))
+	ways := k.f.ways
+	if k.partials {
+		ways = 1
 	}
+	accs := k.newAccs(ways)
 	k.If(inside, func() { k.takeTurns(accs, o, member, from, to) }, nil)
-	acc := k.get(accs[0])
-	for _, a := range accs[1:] {
-		acc = k.f.join(k.Builder, acc, k.get(a))
-	}
+	acc := k.joined(accs)
 	lane := k.BuiltinValue(kernel.LocalX)
 	me := member
 	if k.idx == kernel.I64 {
@@ -345,15 +400,21 @@ func (k *reduceKernel) takeTurns(accs [][]kernel.Var, o, member, from, to kernel
 		return
 	}
 	starts := k.starts(o)
-	if k.width == 4 {
+	if slices.Contains(k.widths, 4) {
 		// Chunks begin at multiples of four.
 		stop := k.Add(from, k.ShlI(k.ShrUI(k.Sub(to, from), 2), 2))
 		k.For(k.Add(from, k.ShlI(member, 2)), stop, k.index(4*k.lanes), func(p kernel.Value) {
 			offs := k.offsets(k.reduced, len(k.reduced.axes), p, starts)
 			vs := make([][]kernel.Value, 4)
 			for j, in := range k.ins {
-				for e, v := range in.loads(offs[j], 4) {
-					vs[e] = append(vs[e], v)
+				for e := 0; e < 4; e += k.widths[j] {
+					off := offs[j]
+					if e > 0 {
+						off = k.offsets(k.reduced, len(k.reduced.axes), k.AddI(p, e), starts)[j]
+					}
+					for i, v := range in.loads(off, k.widths[j]) {
+						vs[e+i] = append(vs[e+i], v)
+					}
 				}
 			}
 			for e := range vs {
