@@ -119,7 +119,7 @@ func (b *Builder) emit(in Instr) Value {
 
 // pure emits an operation without side effects, folded and shared where possible.
 func (b *Builder) pure(op Op, t Type, x, y, z Value) Value {
-	if !pureOp(op) || !rules[op].fits(op, [3]Type{b.types[x], b.types[y], b.types[z]}, t) {
+	if !Pure(op) || !rules[op].fits(op, [3]Type{b.types[x], b.types[y], b.types[z]}, t) {
 		b.need(false, opName(op)+" to "+t.String(), x, y, z)
 	}
 	if v, ok := b.fold(op, t, x, y, z); ok {

@@ -269,7 +269,7 @@ func (c *checker) instr(in *Instr, inLoop bool) error {
 	if h.list && in.Op != LoadV && in.Op != StoreV || h.bodies && in.Op != If && in.Op != Loop || in.Op == Loop && in.Else != nil {
 		return fmt.Errorf("it has parts of another operation")
 	}
-	if pureOp(in.Op) {
+	if Pure(in.Op) {
 		if !rules[in.Op].fits(in.Op, t, in.Type) {
 			return fmt.Errorf("operands %v %v %v, result %v", t[0], t[1], t[2], in.Type)
 		}

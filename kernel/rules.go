@@ -37,8 +37,8 @@ var rules = [opCount]rule{
 	FConv: {"f", 'g'}, Bits: {"x", 'y'}, Opaque: {"x", 'x'},
 }
 
-// pureOp reports whether op has a rule: no side effect, and a result that depends on its operands alone.
-func pureOp(op Op) bool { return op < opCount && rules[op].out != 0 }
+// Pure reports whether op has no side effect, and a result that depends on its operands alone.
+func Pure(op Op) bool { return op < opCount && rules[op].out != 0 }
 
 func (r rule) letter(l byte, t Type) bool {
 	switch l {

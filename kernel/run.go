@@ -172,7 +172,7 @@ func decode(body []Instr, types []Type, num Numerics) []node {
 	for i := range body {
 		in := &body[i]
 		n := node{Instr: in}
-		if pureOp(in.Op) {
+		if Pure(in.Op) {
 			n.one, n.many = operation(in.Op, types[in.A], types[in.B], in.Type, num)
 		}
 		n.body = decode(in.Body, types, num)

@@ -221,7 +221,7 @@ func TestLanesAgreeWithScalars(t *testing.T) {
 					for j := len(rules[op].in); j < 3; j++ {
 						in[j] = Void
 					}
-					if !pureOp(op) || len(rules[op].in) < 2 && b != Bool || !rules[op].fits(op, in, out) {
+					if !Pure(op) || len(rules[op].in) < 2 && b != Bool || !rules[op].fits(op, in, out) {
 						continue
 					}
 					for _, num := range []Numerics{{}, Exact, {FlushF32: true}} {

@@ -64,6 +64,8 @@ type emitter struct {
 	def []*kernel.Instr // the instruction behind each value
 	err error
 
+	need               usage
+	zeros              [2][2]uint32      // float zeros from memory: by type from F32 on, by sign
 	opaque32, opaque64 uint32            // the zero of the argument table
 	args               []uint32          // argument words: u64 addresses, scalars as their type
 	blocks             map[ptrKey]uint32 // typed pointers, made at the top
@@ -180,7 +182,8 @@ func (e *emitter) instr(in *kernel.Instr) {
 		return
 	}
 	if op, ok := arithmetic[in.Op]; ok {
-		e.set(in, in.Dst, e.exact(op, e.typ(in.Type), e.addend(in.A), e.addend(in.B)))
+		x, y := e.pair(in)
+		e.set(in, in.Dst, e.exact(op, e.typ(in.Type), x, y))
 		return
 	}
 	if op, ok := glsl[in.Op]; ok {
@@ -221,7 +224,7 @@ func (e *emitter) instr(in *kernel.Instr) {
 	case kernel.Get:
 		e.set(in, in.Dst, e.value(opLoad, e.typ(in.Type), e.vars[in.Imm]))
 	case kernel.Set:
-		e.code(opStore, e.vars[in.Imm], e.use(in.A))
+		e.code(opStore, e.vars[in.Imm], e.addend(in.A))
 	case kernel.Barrier:
 		wg := e.const32(scopeWorkgroup)
 		e.code(opControlBarrier, wg, wg, e.const32(semanticsShared))

@@ -40,14 +40,47 @@ func (e *emitter) hide(t kernel.Type, x uint32) uint32 {
 	return e.value(opBitcast, e.typ(t), x)
 }
 
-// addend is the id of an operand of float arithmetic. A constant zero comes from memory, since drivers
-// fold x + 0 to x, which is wrong at -0, and 0 - x to -x, which is wrong at 0.
+// Drivers fold x + 0 to x, which is wrong at -0; 0 - x to -x, which is wrong at 0; x * 0 and x - x to
+// 0, which is wrong at infinities; and x / 0 to anything. They do so whatever the execution mode says,
+// for every zero that they can derive. So such zeros come from memory: constants, what is computed of
+// constants alone, and constants that reach arithmetic by way of a variable.
+
+// addend is the id of an operand of float arithmetic.
 func (e *emitter) addend(v kernel.Value) uint32 {
 	id := e.use(v)
-	if in := e.def[v]; in != nil && zeroFloat(in) {
+	if id == 0 || !e.need.zeros[v] {
+		return id
+	}
+	in := e.def[v]
+	if in.Op != kernel.Const {
 		return e.hide(in.Type, id)
 	}
-	return id
+	zero := &e.zeros[in.Type-kernel.F32][in.Imm>>(in.Type.Bits()-1)]
+	if *zero == 0 {
+		e.fail("v%d: a zero that was not foreseen", v)
+	}
+	return *zero
+}
+
+// pair is the operands of float arithmetic. A difference of a value and itself is hidden too.
+func (e *emitter) pair(in *kernel.Instr) (a, b uint32) {
+	a, b = e.addend(in.A), e.addend(in.B)
+	if in.Op == kernel.FSub && in.A == in.B {
+		b = e.hide(in.Type, b)
+	}
+	return a, b
+}
+
+// hidden makes the zeros that addend takes, at the top of the function, where all can see them.
+func (e *emitter) hidden() {
+	for i, signs := range e.need.literal {
+		t := kernel.F32 + kernel.Type(i)
+		for sign, used := range signs {
+			if used {
+				e.zeros[i][sign] = e.hide(t, e.literal(t, uint64(sign)<<(t.Bits()-1)))
+			}
+		}
+	}
 }
 
 // zeroFloat reports whether in is a constant zero of either sign.

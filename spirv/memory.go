@@ -19,7 +19,7 @@ type ptrKey struct {
 
 // prologue declares what lives for the whole kernel and reads, once, every argument that it uses.
 func (e *emitter) prologue() {
-	var use usage
+	use := &e.need
 	use.walk(e.k)
 
 	table := e.runtimeBlock(e.u64(), 8)
@@ -48,6 +48,7 @@ func (e *emitter) prologue() {
 		e.opaque64 = word(0)
 		e.opaque32 = e.value(opUConvert, e.u32(), e.opaque64)
 	}
+	e.hidden()
 	e.blocks = make(map[ptrKey]uint32, len(use.views))
 	for _, v := range use.views {
 		m := e.k.Args[v.arg].Mem
@@ -195,14 +196,20 @@ type usage struct {
 	views    []ptrKey // in order of first use
 	seen     map[ptrKey]bool
 	builtins [9]bool
-	zeros    []bool // by value: a constant zero, which arithmetic takes from memory
 	opaque   bool
+	known    []bool                         // by value: computed of constants alone
+	zeros    []bool                         // by value: a float zero that a driver may know, which arithmetic must not see
+	consts   map[kernel.Value]*kernel.Instr // the constants among these
+	literal  [2][2]bool                     // those of them that arithmetic takes: by type from F32 on, by sign
 }
 
 func (u *usage) walk(k *kernel.Kernel) {
 	u.args = make([]bool, len(k.Args))
 	u.seen = map[ptrKey]bool{}
 	u.zeros = make([]bool, k.Values)
+	u.known = make([]bool, k.Values)
+	u.consts = make(map[kernel.Value]*kernel.Instr)
+	u.known[0] = true // no operand
 	u.body(k.Body)
 }
 
@@ -215,18 +222,41 @@ func (u *usage) body(body []kernel.Instr) {
 		case kernel.Builtin:
 			u.builtins[in.Imm] = true
 		case kernel.Const:
-			u.zeros[in.Dst] = zeroFloat(in)
+			u.known[in.Dst] = true
+			if zeroFloat(in) {
+				u.zeros[in.Dst], u.consts[in.Dst] = true, in
+			}
 		case kernel.Opaque:
 			u.opaque = true
-		case kernel.FAdd, kernel.FSub, kernel.FMul, kernel.FDiv, kernel.Mad, kernel.FmaExact:
-			u.opaque = u.opaque || u.zeros[in.A] || u.zeros[in.B] || u.zeros[in.C]
+		case kernel.FAdd, kernel.FSub, kernel.FMul, kernel.FDiv, kernel.Mad, kernel.FmaExact, kernel.Set:
+			u.addends(in)
 		case kernel.Load, kernel.Store, kernel.AtomicAdd:
 			u.view(ptrKey{int(in.Imm), 1})
 		case kernel.LoadV, kernel.StoreV:
 			u.view(ptrKey{int(in.Imm), in.N})
 		}
+		if kernel.Pure(in.Op) && in.Op != kernel.Opaque && u.known[in.A] && u.known[in.B] && u.known[in.C] {
+			u.known[in.Dst] = true
+			u.zeros[in.Dst] = in.Type.Float()
+		}
 		u.body(in.Body)
 		u.body(in.Else)
+	}
+}
+
+// addends notes the zeros that float arithmetic takes.
+func (u *usage) addends(in *kernel.Instr) {
+	for _, v := range [...]kernel.Value{in.A, in.B, in.C} {
+		if !u.zeros[v] {
+			continue
+		}
+		u.opaque = true
+		if c := u.consts[v]; c != nil {
+			u.literal[c.Type-kernel.F32][c.Imm>>(c.Type.Bits()-1)] = true
+		}
+	}
+	if in.Op == kernel.FSub && in.A == in.B {
+		u.opaque = true
 	}
 }
 

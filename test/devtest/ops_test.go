@@ -246,3 +246,38 @@ func TestFmaExact(t *testing.T) {
 		}
 	}
 }
+
+// TestZerosAreNotFolded holds arithmetic with zeros that a driver could know to IEEE 754.
+func TestZerosAreNotFolded(t *testing.T) {
+	d := Open(t)
+	for _, typ := range []kernel.Type{kernel.F32, kernel.F64} {
+		if typ == kernel.F64 && !d.Target.F64 {
+			continue
+		}
+		m := memOf[typ]
+		b := kernel.NewBuilder("zeros", d.Target, [3]uint32{1, 1, 1})
+		in, out := b.Pointer("in", m, false, 0), b.Pointer("out", m, true, 0)
+		n := b.ScalarArg("n", kernel.I32)
+		i := b.BuiltinValue(kernel.GroupX)
+		x := b.Load(in, i)
+		zero, minus := b.Zero(typ), b.ConstFloat(typ, math.Copysign(0, -1))
+		derived := b.Un(kernel.RoundEven, b.ConstFloat(typ, 0.25))
+		tiny := b.Mul(b.ConstFloat(typ, 1e-30), b.ConstFloat(typ, 1e-30)) // 0 in f32
+		acc := b.NewVar(zero)
+		b.For(b.I32(0), b.I32(1), b.I32(1), func(kernel.Value) { b.Set(acc, b.Add(b.Get(acc), x)) })
+		after := b.NewVar(zero)
+		b.For(b.I32(0), n, b.I32(1), func(kernel.Value) { b.Set(after, b.Add(b.Get(after), x)) })
+		results := []kernel.Value{
+			b.Add(x, zero), b.Add(minus, x), b.Sub(zero, x), b.Sub(x, zero), b.Sub(x, minus), b.Sub(x, x), b.Mul(x, zero), b.Mul(minus, x),
+			b.Add(x, derived), b.Sub(derived, x), b.Mul(x, derived), b.Add(x, tiny), b.Sub(tiny, x), b.Get(acc), b.Get(after),
+			b.Mad(x, zero, x), b.Mad(b.ConstFloat(typ, 3), derived, x), b.Mad(x, x, minus), b.Mul(x, b.ConstFloat(typ, -1)), b.Mul(x, b.ConstFloat(typ, 1)),
+			b.Bin(kernel.FDiv, x, zero), b.Bin(kernel.FDiv, zero, x), b.Bin(kernel.FDiv, x, x), b.Add(x, b.Un(kernel.FNeg, x)),
+		}
+		for j, r := range results {
+			b.Store(out, b.AddI(b.MulI(i, len(results)), j), r)
+		}
+		xs := hardBits(rand.New(rand.NewPCG(3, 3)), typ)
+		Both(t, b.Build(), [3]uint32{uint32(len(xs)), 1, 1}, kernel.Bind{Buf: bytesOf(typ, xs)},
+			kernel.Bind{Buf: make([]byte, len(xs)*len(results)*m.Size())}, kernel.Bind{Bits: 1})
+	}
+}
