@@ -67,9 +67,14 @@ func plainFold(r kernel.Type, unit func(b *kernel.Builder) kernel.Value, op func
 	}
 }
 
+// unitOf is the unit of a sum (0) or product (1). A float zero is hidden from the driver, which else would
+// fold its addition away: 0 + -0 is 0.
 func unitOf(r kernel.Type, n int64) func(b *kernel.Builder) kernel.Value {
 	return func(b *kernel.Builder) kernel.Value {
-		if r.Float() {
+		switch {
+		case r.Float() && n == 0:
+			return b.Opaque(b.Zero(r))
+		case r.Float():
 			return b.ConstFloat(r, float64(n))
 		}
 		return b.ConstInt(r, n)
@@ -89,7 +94,7 @@ func pairSum(r kernel.Type, out graph.Type) fold {
 	m := memOfReg(r)
 	return fold{
 		parts: []kernel.Mem{m, m},
-		ident: func(b *kernel.Builder) []kernel.Value { return []kernel.Value{b.Zero(r), b.Zero(r)} },
+		ident: func(b *kernel.Builder) []kernel.Value { return []kernel.Value{unitOf(r, 0)(b), b.Zero(r)} },
 		elem:  firstOnly,
 		step: func(b *kernel.Builder, acc, v []kernel.Value, _ kernel.Value) []kernel.Value {
 			s, e := twoSum(b, acc[0], v[0])

@@ -60,6 +60,19 @@ func Agree(tb testing.TB, plan *shaders.Plan, operands [][]byte, results ...grap
 	return dev
 }
 
+// Plan runs a plan on the device alone, for what is too large to interpret.
+func (d *Device) Plan(tb testing.TB, plan *shaders.Plan, operands [][]byte, results ...int) [][]byte {
+	tb.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out, err := d.runPlan(plan, operands, results)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d.listen(tb)
+	return out
+}
+
 // Interpret runs a plan in the interpreter and yields its results. It needs no device.
 func Interpret(m *kernel.Machine, plan *shaders.Plan, operands [][]byte, results ...int) ([][]byte, error) {
 	slots := fillSlots(plan, operands, results)
