@@ -144,7 +144,7 @@ func TestBinarySpecialValues(t *testing.T) {
 
 // TestBinaryULP prints the rows of pow, atan2 and erf_inv of the table in docs/NUMERICS.md.
 func TestBinaryULP(t *testing.T) {
-	n := 20000
+	n := 3000 * *ulpSweep
 	if testing.Short() {
 		n = 1500
 	}
