@@ -128,7 +128,7 @@ func TestNetwork(t *testing.T) {
 		in = append(in, l)
 	}
 	for _, tg := range testTargets {
-		whole := runGraph(t, tg, g, in)
+		whole := runGraph(t, interpreted(tg), g, in)
 		vals := make([]tensor, 0, len(g.Params)+len(g.Nodes))
 		for _, x := range in {
 			vals = append(vals, x.tensor)
@@ -141,7 +141,7 @@ func TestNetwork(t *testing.T) {
 				specs = append(specs, vals[ref].Spec)
 				ops = append(ops, flatOf(vals[ref]))
 			}
-			vals = append(vals, runGraph(t, tg, one(single, specs...), ops)[0])
+			vals = append(vals, runGraph(t, interpreted(tg), one(single, specs...), ops)[0])
 		}
 		for i, ref := range g.Outs {
 			same(t, "result", whole[i], vals[ref])

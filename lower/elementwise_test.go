@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"nxvk/graph"
-	"nxvk/kernel"
+	"nxvk/shaders"
 )
 
 // grid is the operands of a binary test: every pair of hard values and random ones, in one row each.
@@ -57,40 +57,76 @@ func near(got, want uint64, t graph.Type) bool {
 	return math.Abs(g-w) <= eps*math.Abs(w)+tiny
 }
 
+// report prints the first mistakes of one op and pair of types.
+type report struct {
+	t   *testing.T
+	bad int
+}
+
+func (r *report) wrong(format string, args ...any) {
+	if r.bad++; r.bad <= 3 {
+		r.t.Errorf(format, args...)
+	}
+}
+
+// ordinary is what Go's own functions are good for: neither NaN nor infinite, nor far out.
+func ordinary(n number) bool {
+	f := math.Abs(n.float())
+	return !math.IsNaN(f) && !math.IsInf(f, 0) && (f == 0 || f > 1e-100) && f < 1e100
+}
+
+func binaryOnce(t *testing.T, m machine, r *rand.Rand, op graph.Op, a, b graph.Type, most int) {
+	out, ok := outOf(op, a, b)
+	if !ok || !shaders.Has(m.Target, a) || !shaders.Has(m.Target, b) || !shaders.Has(m.Target, out) {
+		return
+	}
+	x, y := pairs(r, a, b, most)
+	got := runGraph(t, m, one(graph.Node{Op: op, Spec: graph.Spec{Type: out, Shape: x.Shape}}, x.Spec, y.Spec), []laidOut{flatOf(x), flatOf(y)})[0]
+	if m.Num.FlushF32 {
+		return // the interpreter, which flushes as well, has agreed
+	}
+	rep := report{t: t}
+	for i := range x.bits {
+		nx, ny := numberOf(x.bits[i], a), numberOf(y.bits[i], b)
+		n, exact := refBinary(op, nx, ny, out)
+		if !exact && !(ordinary(nx) && ordinary(ny)) {
+			continue // pow and atan2 follow Elixir's Complex there; their own tests hold them
+		}
+		if want := n.write(out); got.bits[i] != want && (exact || !near(got.bits[i], want, out)) {
+			rep.wrong("%s: %v %#x (%s), %v %#x (%s) -> %v: got %#x (%s), want %#x (%s)", op, a, x.bits[i], show(x.bits[i], a), b, y.bits[i], show(y.bits[i], b), out,
+				got.bits[i], show(got.bits[i], out), want, show(want, out))
+		}
+	}
+}
+
 func TestBinary(t *testing.T) {
 	most := 150
 	if testing.Short() {
 		most = 30
 	}
 	r := rand.New(rand.NewSource(2))
+	m := interpreted(testTargets["cpu"])
 	for _, op := range graph.Binary {
 		t.Run(string(op), func(t *testing.T) {
 			for _, a := range graph.Types {
 				for _, b := range graph.Types {
-					out, ok := outOf(op, a, b)
-					if !ok {
-						continue
-					}
-					x, y := pairs(r, a, b, most)
-					got := runGraph(t, testTargets["cpu"], one(graph.Node{Op: op, Spec: graph.Spec{Type: out, Shape: x.Shape}}, x.Spec, y.Spec), []laidOut{flatOf(x), flatOf(y)})[0]
-					bad := 0
-					for i := range x.bits {
-						n, exact := refBinary(op, numberOf(x.bits[i], a), numberOf(y.bits[i], b), out)
-						want := n.write(out)
-						tiny := func(n number) bool { return n.i == nil && n.f != 0 && math.Abs(n.f) < 1e-300 } // Go's own functions are off there
-						special := tiny(numberOf(x.bits[i], a)) || tiny(numberOf(y.bits[i], b)) || math.IsInf(numberOf(x.bits[i], a).float()+numberOf(y.bits[i], b).float(), 0) || numberOf(x.bits[i], a).nan() || numberOf(y.bits[i], b).nan()
-						if !exact && special {
-							continue // pow and atan2 follow Elixir's Complex there; their own tests hold them
-						}
-						if got.bits[i] != want && (exact || !near(got.bits[i], want, out)) {
-							t.Errorf("%s: %v %#x (%s), %v %#x (%s) -> %v: got %#x (%s), want %#x (%s)", op, a, x.bits[i], show(x.bits[i], a), b, y.bits[i], show(y.bits[i], b), out,
-								got.bits[i], show(got.bits[i], out), want, show(want, out))
-							if bad++; bad > 2 {
-								break
-							}
-						}
-					}
+					binaryOnce(t, m, r, op, a, b, most)
 				}
+			}
+		})
+	}
+}
+
+func TestBinaryOnDevice(t *testing.T) {
+	m := onDevice(t)
+	r := rand.New(rand.NewSource(12))
+	for _, op := range graph.Binary {
+		t.Run(string(op), func(t *testing.T) {
+			for _, a := range []graph.Type{graph.U8, graph.S16, graph.U32, graph.S64, graph.BF16, graph.F32, graph.F64} {
+				binaryOnce(t, m, r, op, a, a, 150)
+			}
+			for k := 0; k < 3; k++ {
+				binaryOnce(t, m, r, op, graph.Types[r.Intn(len(graph.Types))], graph.Types[r.Intn(len(graph.Types))], 150)
 			}
 		})
 	}
@@ -104,76 +140,106 @@ func show(b uint64, t graph.Type) string {
 	return fmt.Sprint(n.f)
 }
 
+// unaryOut is the result type that Nx gives a unary op; ok is false where Nx refuses the operand.
+func unaryOut(op graph.Op, a graph.Type) (out graph.Type, ok bool) {
+	switch op {
+	case "bitwise_not", "count_leading_zeros", "population_count":
+		return a, a.Int()
+	case "is_nan", "is_infinity":
+		return graph.U8, true
+	case "abs", "negate", "sign", "ceil", "floor", "round", "real", "conjugate":
+		return a, true
+	}
+	if a.Int() {
+		return graph.F32, true
+	}
+	return a, true
+}
+
+func unaryOnce(t *testing.T, m machine, r *rand.Rand, op graph.Op, a graph.Type) {
+	out, ok := unaryOut(op, a)
+	if !ok || !shaders.Has(m.Target, a) || !shaders.Has(m.Target, out) {
+		return
+	}
+	x, _ := pairs(r, a, a, 200)
+	got := runGraph(t, m, one(graph.Node{Op: op, Spec: graph.Spec{Type: out, Shape: x.Shape}}, x.Spec), []laidOut{flatOf(x)})[0]
+	if m.Num.FlushF32 || op == "erf_inv" { // Nx's own approximation: the tests of the function hold it
+		return
+	}
+	rep := report{t: t}
+	for i := range x.bits {
+		nx := numberOf(x.bits[i], a)
+		n, exact := refUnary(op, nx, x.bits[i], a)
+		want := n.write(out)
+		if (op == "real" || op == "conjugate") && a == out {
+			want = x.bits[i]
+		}
+		if !exact && (!ordinary(nx) || math.Abs(nx.float()) > 1e4) {
+			continue
+		}
+		if got.bits[i] != want && (exact || !near(got.bits[i], want, out)) {
+			rep.wrong("%s: %v %#x (%s) -> %v: got %#x (%s), want %#x (%s)", op, a, x.bits[i], show(x.bits[i], a), out, got.bits[i], show(got.bits[i], out), want, show(want, out))
+		}
+	}
+}
+
 func TestUnary(t *testing.T) {
+	unaryAll(t, interpreted(testTargets["cpu"]), graph.Types)
+}
+
+func TestUnaryOnDevice(t *testing.T) {
+	unaryAll(t, onDevice(t), []graph.Type{graph.S32, graph.U64, graph.F16, graph.F32, graph.F64})
+}
+
+func unaryAll(t *testing.T, m machine, types []graph.Type) {
 	r := rand.New(rand.NewSource(3))
 	for _, op := range graph.Unary {
 		t.Run(string(op), func(t *testing.T) {
-			for _, a := range graph.Types {
-				out := a
-				switch op {
-				case "bitwise_not", "count_leading_zeros", "population_count":
-					if !a.Int() {
-						continue
-					}
-				case "is_nan", "is_infinity":
-					out = graph.U8
-				case "abs", "negate", "sign", "ceil", "floor", "round", "real":
-				case "conjugate":
-				default:
-					if a.Int() {
-						out = graph.F32
-					}
-				}
-				x, _ := pairs(r, a, a, 200)
-				got := runGraph(t, testTargets["cpu"], one(graph.Node{Op: op, Spec: graph.Spec{Type: out, Shape: x.Shape}}, x.Spec), []laidOut{flatOf(x)})[0]
-				bad := 0
-				for i := range x.bits {
-					n, exact := refUnary(op, numberOf(x.bits[i], a), x.bits[i], a)
-					want := n.write(out)
-					if (op == "real" || op == "conjugate") && a == out {
-						want = x.bits[i]
-					}
-					if op == "erf_inv" {
-						continue // Nx's own approximation: the tests of the function hold it
-					}
-					v := math.Abs(numberOf(x.bits[i], a).float())
-					if got.bits[i] != want && (exact || v < 1e4 && (v == 0 || v > 1e-300) && !near(got.bits[i], want, out)) {
-						t.Errorf("%s: %v %#x (%s) -> %v: got %#x (%s), want %#x (%s)", op, a, x.bits[i], show(x.bits[i], a), out, got.bits[i], show(got.bits[i], out), want, show(want, out))
-						if bad++; bad > 2 {
-							break
-						}
-					}
-				}
+			for _, a := range types {
+				unaryOnce(t, m, r, op, a)
 			}
 		})
 	}
 }
 
-// TestAsType holds every conversion to the host's, which follows BinaryBackend.
+// asTypeOnce holds a conversion to the host's, which follows BinaryBackend.
+func asTypeOnce(t *testing.T, m machine, r *rand.Rand, a, b graph.Type) {
+	if !shaders.Has(m.Target, a) || !shaders.Has(m.Target, b) {
+		return
+	}
+	x, _ := pairs(r, a, a, 400)
+	got := runGraph(t, m, one(graph.Node{Op: graph.OpAsType, Spec: graph.Spec{Type: b, Shape: x.Shape}}, x.Spec), []laidOut{flatOf(x)})[0]
+	if m.Num.FlushF32 {
+		return
+	}
+	// Without f64, 64-bit integers become f32 with one rounding, not two.
+	exact := m.F64 || !(a.Size() == 8 && b.Float())
+	rep := report{t: t}
+	for i := range x.bits {
+		want := numberOf(x.bits[i], a).write(b)
+		if a == b {
+			want = x.bits[i]
+		}
+		if got.bits[i] != want && (exact || !near(got.bits[i], want, b)) {
+			rep.wrong("%v %#x (%s) -> %v: got %#x (%s), want %#x (%s)", a, x.bits[i], show(x.bits[i], a), b, got.bits[i], show(got.bits[i], b), want, show(want, b))
+		}
+	}
+}
+
 func TestAsType(t *testing.T) {
-	r := rand.New(rand.NewSource(4))
 	noF64 := testTargets["cpu"]
 	noF64.F64 = false
+	asTypeAll(t, interpreted(testTargets["cpu"]))
+	asTypeAll(t, interpreted(noF64))
+}
+
+func TestAsTypeOnDevice(t *testing.T) { asTypeAll(t, onDevice(t)) }
+
+func asTypeAll(t *testing.T, m machine) {
+	r := rand.New(rand.NewSource(4))
 	for _, a := range graph.Types {
 		for _, b := range graph.Types {
-			x, _ := pairs(r, a, a, 400)
-			check := func(tg kernel.Target, exact bool) {
-				got := runGraph(t, tg, one(graph.Node{Op: graph.OpAsType, Spec: graph.Spec{Type: b, Shape: x.Shape}}, x.Spec), []laidOut{flatOf(x)})[0]
-				for i := range x.bits {
-					want := numberOf(x.bits[i], a).write(b)
-					if a == b {
-						want = x.bits[i]
-					}
-					if got.bits[i] != want && (exact || !near(got.bits[i], want, b)) {
-						t.Fatalf("%v %#x (%s) -> %v: got %#x (%s), want %#x (%s)", a, x.bits[i], show(x.bits[i], a), b, got.bits[i], show(got.bits[i], b), want, show(want, b))
-					}
-				}
-			}
-			check(testTargets["cpu"], true)
-			if a != graph.F64 && b != graph.F64 {
-				// 64-bit integers become f32 with one rounding there, not two.
-				check(noF64, !(a.Size() == 8 && b.Float()))
-			}
+			asTypeOnce(t, m, r, a, b)
 		}
 	}
 }
@@ -187,7 +253,7 @@ func TestSelectAndClip(t *testing.T) {
 				out := mergeTypes(a, b)
 				x, y := pairs(r, a, b, 40)
 				c := random(r, graph.Spec{Type: p, Shape: x.Shape})
-				got := runGraph(t, testTargets["cpu"], one(graph.Node{Op: graph.OpSelect, Spec: graph.Spec{Type: out, Shape: x.Shape}}, c.Spec, x.Spec, y.Spec), []laidOut{flatOf(c), flatOf(x), flatOf(y)})[0]
+				got := runGraph(t, interpreted(testTargets["cpu"]), one(graph.Node{Op: graph.OpSelect, Spec: graph.Spec{Type: out, Shape: x.Shape}}, c.Spec, x.Spec, y.Spec), []laidOut{flatOf(c), flatOf(x), flatOf(y)})[0]
 				for i := range x.bits {
 					from, n := a, x.bits[i]
 					if !truthy(numberOf(c.bits[i], p)) {
@@ -205,7 +271,7 @@ func TestSelectAndClip(t *testing.T) {
 					lo, hi := tensor{graph.Spec{Type: a}, x.bits[k : k+1]}, tensor{graph.Spec{Type: b}, y.bits[k : k+1]}
 					lov, hiv := flatOf(lo), flatOf(hi)
 					lov.value, hiv.value = k&1 == 0, k&2 == 0
-					got := runGraph(t, testTargets["cpu"], one(graph.Node{Op: graph.OpClip, Spec: graph.Spec{Type: out, Shape: c.Shape}}, c.Spec, lo.Spec, hi.Spec), []laidOut{flatOf(c), lov, hiv})[0]
+					got := runGraph(t, interpreted(testTargets["cpu"]), one(graph.Node{Op: graph.OpClip, Spec: graph.Spec{Type: out, Shape: c.Shape}}, c.Spec, lo.Spec, hi.Spec), []laidOut{flatOf(c), lov, hiv})[0]
 					for i := range c.bits {
 						want := refClip(numberOf(c.bits[i], p), numberOf(lo.bits[0], a), numberOf(hi.bits[0], b)).write(out)
 						if got.bits[i] != want {

@@ -24,7 +24,7 @@ func TestAdd(t *testing.T) {
 	x, y := random(r, s), random(r, s)
 	for name, tg := range testTargets {
 		for _, kind := range layoutKinds {
-			out := runGraph(t, tg, one(graph.Node{Op: "add", Spec: s}, s, s), []laidOut{layOut(x, layoutOf(kind, s.Shape)), layOut(y, graph.Contiguous(s.Shape))})
+			out := runGraph(t, interpreted(tg), one(graph.Node{Op: "add", Spec: s}, s, s), []laidOut{layOut(x, layoutOf(kind, s.Shape)), layOut(y, graph.Contiguous(s.Shape))})
 			for i, got := range out[0].bits {
 				if want := (x.bits[i] + y.bits[i]) & 0xffffffff; got != want {
 					t.Fatalf("%s %s: element %d: %d + %d = %d, want %d", name, kind, i, x.bits[i], y.bits[i], got, want)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"nxvk/graph"
-	"nxvk/kernel"
+	"nxvk/shaders"
 )
 
 // from makes the tensor whose element at an index is f of it.
@@ -341,14 +341,14 @@ func TestMoves(t *testing.T) {
 		t.Run(string(op), func(t *testing.T) {
 			for _, ty := range graph.Types {
 				for k := 0; k < rounds; k++ {
-					moveOnce(t, r, make(r, ty), testTargets[[]string{"cpu", "discrete"}[k&1]])
+					moveOnce(t, r, make(r, ty), interpreted(testTargets[[]string{"cpu", "discrete"}[k&1]]))
 				}
 			}
 		})
 	}
 }
 
-func moveOnce(t *testing.T, r *rand.Rand, c trial, tg kernel.Target) {
+func moveOnce(t *testing.T, r *rand.Rand, c trial, m machine) {
 	g := &graph.Graph{}
 	var in []laidOut
 	n := c.n
@@ -378,7 +378,19 @@ func moveOnce(t *testing.T, r *rand.Rand, c trial, tg kernel.Target) {
 		g.Nodes = append(g.Nodes, graph.Node{Op: "bitwise_or", In: []graph.Ref{last, last}, Spec: c.want.Spec})
 		g.Outs = append(g.Outs, last+1)
 	}
-	for _, out := range runGraph(t, tg, g, in) {
+	for _, out := range runGraph(t, m, g, in) {
 		same(t, g.String(), out, c.want)
+	}
+}
+
+func TestMovesOnDevice(t *testing.T) {
+	m := onDevice(t)
+	r := rand.New(rand.NewSource(8))
+	for op, make := range moveTrials {
+		for _, ty := range graph.Types {
+			if shaders.Has(m.Target, ty) {
+				t.Run(string(op), func(t *testing.T) { moveOnce(t, r, make(r, ty), m) })
+			}
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"nxvk/graph"
 	"nxvk/kernel"
+	"nxvk/test/devtest"
 )
 
 // A tensor of the tests: its elements in row-major order, each as the bits of its type.
@@ -22,6 +23,29 @@ type laidOut struct {
 	layout graph.Layout
 	buf    []byte
 	value  bool // travels by value
+}
+
+// A machine is what a test runs Programs on: the interpreter, or the device beside the interpreter.
+type machine struct {
+	kernel.Target
+	run func(tb testing.TB, k *kernel.Kernel, grid [3]uint32, args []kernel.Bind) error
+}
+
+func interpreted(t kernel.Target) machine {
+	return machine{t, func(_ testing.TB, k *kernel.Kernel, grid [3]uint32, args []kernel.Bind) error {
+		return kernel.Run(k, grid, args)
+	}}
+}
+
+// onDevice runs each kernel on the device and in the interpreter: they must agree.
+func onDevice(t *testing.T) machine {
+	d := devtest.Open(t)
+	return machine{d.Target, func(tb testing.TB, k *kernel.Kernel, grid [3]uint32, args []kernel.Bind) error {
+		for i, got := range devtest.Both(tb, k, grid, args...) {
+			copy(args[i].Buf, got.Buf)
+		}
+		return nil
+	}}
 }
 
 var testTargets = map[string]kernel.Target{
@@ -109,7 +133,7 @@ func layoutOf(kind string, s graph.Shape) graph.Layout {
 }
 
 // runGraph lowers g, checks the Program and runs it on the interpreter.
-func runGraph(t *testing.T, tg kernel.Target, g *graph.Graph, in []laidOut) []tensor {
+func runGraph(t *testing.T, m machine, g *graph.Graph, in []laidOut) []tensor {
 	t.Helper()
 	for i := range in {
 		g.Params[i].Layout = in[i].layout
@@ -121,22 +145,22 @@ func runGraph(t *testing.T, tg kernel.Target, g *graph.Graph, in []laidOut) []te
 	if err := graph.Verify(g); err != nil {
 		t.Fatalf("%v\n%v", err, g)
 	}
-	p, err := Lower(g, tg)
+	p, err := Lower(g, m.Target)
 	if err != nil {
 		t.Fatalf("%v\n%v", err, g)
 	}
 	if err := Check(p); err != nil {
 		t.Fatalf("%v\n%v%v", err, g, p)
 	}
-	out, err := interpret(p, in)
+	out, err := execute(t, m, p, in)
 	if err != nil {
 		t.Fatalf("%v\n%v%v", err, g, p)
 	}
 	return out
 }
 
-// interpret runs a Program on the interpreter.
-func interpret(p *Program, in []laidOut) ([]tensor, error) {
+// execute runs a Program on a machine.
+func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, error) {
 	bufs := make([][]byte, len(p.Bufs))
 	for i, b := range p.Bufs {
 		switch b.Kind {
@@ -167,7 +191,7 @@ func interpret(p *Program, in []laidOut) ([]tensor, error) {
 				args[j].Bits = Widened(graph.ConvertBits(in[a.Param].bits[0], a.Conv.From, a.Conv.To), a.Conv.To)
 			}
 		}
-		if err := kernel.Run(k, s.Grid, args); err != nil {
+		if err := m.run(tb, k, s.Grid, args); err != nil {
 			return nil, fmt.Errorf("step %d: %w\n%s", i, err, k.Text())
 		}
 	}
