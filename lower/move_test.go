@@ -6,6 +6,7 @@ import (
 
 	"nxvk/graph"
 	"nxvk/shaders"
+	"nxvk/test/devtest"
 )
 
 // from makes the tensor whose element at an index is f of it.
@@ -332,12 +333,12 @@ func randomStart(r *rand.Rand, d int) tensor {
 // device, scalars by value, as constants and in memory, and results read straight and through an addition of
 // nothing (so that views are read by a kernel).
 func TestMoves(t *testing.T) {
-	rounds := 4
+	rounds := 6
 	if testing.Short() {
 		rounds = 2
 	}
-	r := rand.New(rand.NewSource(6))
 	for op, make := range moveTrials {
+		r := rand.New(rand.NewSource(6))
 		t.Run(string(op), func(t *testing.T) {
 			for _, ty := range graph.Types {
 				for k := 0; k < rounds; k++ {
@@ -385,12 +386,78 @@ func moveOnce(t *testing.T, r *rand.Rand, c trial, m machine) {
 
 func TestMovesOnDevice(t *testing.T) {
 	m := onDevice(t)
-	r := rand.New(rand.NewSource(8))
 	for op, make := range moveTrials {
+		r := rand.New(rand.NewSource(8))
 		for _, ty := range graph.Types {
 			if shaders.Has(m.Target, ty) {
 				t.Run(string(op), func(t *testing.T) { moveOnce(t, r, make(r, ty), m) })
 			}
 		}
+	}
+}
+
+// TestLarge adds tensors of more than 128 MiB, beyond the storage buffer range of some devices, and reads
+// the far end of one through a view.
+func TestLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: 400 MB of buffers, not in -short")
+	}
+	d := devtest.Open(t)
+	n := 36 << 20
+	s := graph.Spec{Type: graph.U32, Shape: graph.Shape{n}}
+	g := &graph.Graph{
+		Params: []graph.Param{{Spec: s}},
+		Nodes: []graph.Node{
+			{Op: graph.OpIota, Spec: s, Attrs: graph.Attrs{Axis: -1}},
+			{Op: "add", In: []graph.Ref{0, 1}, Spec: s},
+			{Op: graph.OpReverse, In: []graph.Ref{2}, Spec: s, Attrs: graph.Attrs{Axes: []int{0}}},
+			{Op: graph.OpAsType, In: []graph.Ref{3}, Spec: s},
+		},
+		Outs: []graph.Ref{4},
+	}
+	p, err := Lower(g, d.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(p); err != nil {
+		t.Fatal(err)
+	}
+	r := prepare(t, d, p)
+	defer r.release()
+	stream := d.Dev.NewStream()
+	in := make([]byte, 4*n)
+	for i := 0; i < n; i++ {
+		put(in, graph.U32, i, uint64(i)*7)
+	}
+	if err := stream.Upload(r.free[0], 0, in); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range r.steps {
+		if err := step(stream); err != nil {
+			t.Fatal(err)
+		}
+	}
+	checked := false
+	err = stream.Read(r.free[p.Outs[0].Buf], 0, uint64(4*n), func(out []byte, err error) {
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for i := 0; i < n; i++ {
+			if got, want := get(out, graph.U32, i), uint64(uint32((n-1-i)*8)); got != want {
+				t.Errorf("element %d is %d, want %d", i, got, want)
+				return
+			}
+		}
+		checked = true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if !checked {
+		t.Error("nothing was read")
 	}
 }

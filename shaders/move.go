@@ -36,7 +36,7 @@ func Copy(t kernel.Target, x Leaf, out graph.Spec) (*Plan, error) {
 	if x.Type != out.Type {
 		r.Nodes = []RegionNode{{Op: graph.OpAsType, In: []int{0}, Type: out.Type}}
 		r.Outs[0] = 1
-	} else if !x.ByValue {
+	} else {
 		r.In[0].Type = bitsType(x.Type)
 	}
 	if err := needTypes(t, graph.OpAsType, x.Type, out.Type); err != nil {
@@ -226,7 +226,7 @@ func startTypes(t kernel.Target, op graph.Op, starts []Leaf) error {
 
 func flatTuning(t kernel.Target) shape {
 	if t.Class == kernel.CPU {
-		return shape{local: 64, units: 8, most: 1024}
+		return shape{local: 32, units: 32, most: 256}
 	}
 	return shape{local: 256, units: 1, most: MaxGroups}
 }

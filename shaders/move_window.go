@@ -132,8 +132,12 @@ func Pad(t kernel.Target, x Operand, v Leaf, out graph.Spec, pads []graph.PadDim
 	f := newFlat("pad", t, graph.Spec{Type: to, Shape: out.Shape}, 2, wideReach(x.Shape, x.Layout) || paddedWide(x.Shape, pads))
 	r := f.indexType()
 	e := &eval{f.Builder}
+	filledAs := out.Type
+	if v.Type == out.Type {
+		v.Type, filledAs = blank(v.Type, v.Type)
+	}
 	fill := f.leafScalar("value", 1, v)
-	filled := e.asType(&fill, out.Type)
+	filled := e.asType(&fill, filledAs)
 	background := e.BitsTo(MemOf(to).Reg(), e.raw(&filled))
 	n := 0
 	w := newOverlay(f, mergePad(axes), x, from, 0, func(a windowAxis) kernel.Value {
