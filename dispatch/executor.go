@@ -53,7 +53,6 @@ type counters struct {
 	Requests, Ops, Runs, Uploads, Reads, Frees, Failed, Dispatches, Views uint64
 	BytesUp, BytesDown                                                    uint64
 	Tensors                                                               int64
-	Pipelines                                                             uint64
 }
 
 // run executes until the queue is closed.
