@@ -2,13 +2,16 @@ package vkrt
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 )
 
 // benchSetup yields what the benchmarks need: a stream, the adder and three small buffers.
 func benchSetup(b *testing.B) (d *Device, s *Stream, p *Pipeline, bufs [3]*Buffer) {
-	d = openTest(b, Options{})
+	threads, _ := strconv.Atoi(os.Getenv("NXVK_THREADS"))
+	d = openTest(b, Options{Threads: threads})
 	s, p = d.NewStream(), addPipeline(b, d)
 	for i := range bufs {
 		bufs[i] = allocTest(b, d, 4096)
@@ -43,7 +46,14 @@ func BenchmarkRecord(b *testing.B) {
 
 // BenchmarkSubmitWait is one dispatch, submitted and waited for.
 func BenchmarkSubmitWait(b *testing.B) {
+	for _, spin := range []time.Duration{0, spinTime} {
+		b.Run(fmt.Sprint("spin=", spin), func(b *testing.B) { benchSubmitWait(b, spin) })
+	}
+}
+
+func benchSubmitWait(b *testing.B, spin time.Duration) {
 	_, s, p, bufs := benchSetup(b)
+	s.spin = spin
 	table := []uint64{0, bufs[0].Addr(), bufs[1].Addr(), 64, 1}
 	uses := []Use{{bufs[0], false}, {bufs[1], true}}
 	b.ReportAllocs()

@@ -3,6 +3,8 @@ package vkrt
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -182,6 +184,9 @@ type Device struct {
 func Open(o Options) (*Device, error) {
 	if o.Log == nil {
 		o.Log = func(string, string) {}
+	}
+	if _, set := os.LookupEnv("LP_NUM_THREADS"); o.Threads != 0 && !set {
+		os.Setenv("LP_NUM_THREADS", strconv.Itoa(max(o.Threads, 0)))
 	}
 	in, err := newInstance(o.Validation, o.Log)
 	if err != nil {

@@ -43,6 +43,10 @@ type Options struct {
 	Ring       int                     // submissions in flight for each stream; 0 is 8
 	Limit      uint64                  // bytes of device memory to hold at most; 0 is the heap, 3/4 of it on a cpu
 	Pipelines  int                     // pipelines kept ready; 0 is 2048
+	// Threads of lavapipe beside its queue's own: 0 is as it does by itself, one a core; -1 none. It wakes them for each dispatch,
+	// which costs 20 to 35 µs where none cost 1.5, so on few cores small kernels fare better without, and large ones lose
+	// the cores. The driver reads this once for the process; LP_NUM_THREADS, if set, stands.
+	Threads int
 
 	staging bool // as if no memory were both device-local and host-visible, for tests
 }

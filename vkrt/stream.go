@@ -2,8 +2,10 @@ package vkrt
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"nxvk/vkrt/vk"
 )
@@ -46,6 +48,7 @@ type Stream struct {
 	barrier vk.MemoryBarrier
 	region  vk.BufferCopy
 	wait    semaphoreWait
+	spin    time.Duration // how long a wait looks before it sleeps
 	begins  vk.CommandBufferBeginInfo
 
 	waiter waiter
@@ -111,6 +114,9 @@ func (d *Device) NewStream() *Stream {
 	s := &Stream{dev: d, vk: d.vk, next: 1, timings: map[string]*KernelTime{}}
 	s.barrier = vk.MemoryBarrier{SType: vk.StructureTypeMemoryBarrier}
 	s.begins = vk.CommandBufferBeginInfo{SType: vk.StructureTypeCommandBufferBeginInfo, Flags: vk.CommandBufferUsageOneTimeSubmitBit}
+	if d.phys.Class != ClassCPU && runtime.NumCPU() > 1 {
+		s.spin = spinTime
+	}
 	d.opening.Lock()
 	defer d.opening.Unlock()
 	old := *d.streams.Load()
@@ -194,6 +200,9 @@ func (s *Stream) close() {
 	s.slots = nil
 	s.vk.DestroySemaphore(s.dev.handle, s.sema)
 }
+
+// spinTime is how long a wait for a GPU looks before it sleeps.
+const spinTime = 50 * time.Microsecond
 
 const (
 	stages       = vk.PipelineStageComputeShaderBit | vk.PipelineStageTransferBit
@@ -340,6 +349,12 @@ func (s *Stream) WaitOne() error {
 func (s *Stream) waitFor(v uint64) error {
 	if s.err != nil {
 		return s.err
+	}
+	// On a GPU short work ends sooner than a sleep in the kernel does: look for a while first.
+	for start := time.Now(); !s.finished(v) && time.Since(start) < s.spin; {
+		if err := s.refresh(); err != nil {
+			return s.fail(err)
+		}
 	}
 	if !s.finished(v) {
 		if err := s.wait.until(s.dev, v); err != nil {

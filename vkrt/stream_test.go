@@ -2,6 +2,7 @@ package vkrt
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -242,6 +243,39 @@ func TestLarge(t *testing.T) {
 			t.Errorf("after Trim: %+v", m)
 		}
 	})
+}
+
+// TestGiant: one buffer of 3 GiB works (lavapipe promises 2), and one of 5 where the driver has them.
+func TestGiant(t *testing.T) {
+	if testing.Short() {
+		fmt.Println("SKIPPED TestGiant: -short")
+		t.Skip()
+	}
+	d := openTest(t, Options{})
+	s, p := d.NewStream(), addPipeline(t, d)
+	if d.Memory().Limit < 8<<30 {
+		fmt.Println("SKIPPED TestGiant: the device has less than 8 GiB")
+		t.Skip()
+	}
+	for _, size := range []uint64{3 << 30, 5 << 30} {
+		a, err := d.Alloc(size)
+		if errors.Is(err, ErrOutOfMemory) && size > 4<<30 {
+			fmt.Println("SKIPPED TestGiant, 5 GiB:", err)
+			continue
+		}
+		must(t, err)
+		for _, at := range []uint64{0, 1<<31 - 128, min(size-256, 1<<32-128), size - 256} { // across 2 and 4 GiB
+			must(t, s.Upload(a, at, words(64, func(i int) uint32 { return uint32(i) })))
+			must(t, s.Dispatch(p, [3]uint32{1, 1, 1}, []uint64{0, a.Addr() + at, a.Addr() + at, 64, 9}, []Use{{a, true}}))
+			must(t, s.Read(a, at, 256, func(data []byte, err error) {
+				if want := words(64, func(i int) uint32 { return uint32(i) + 9 }); err != nil || !bytes.Equal(data, want) {
+					t.Errorf("at %#x: %v (%v)", at, data, err)
+				}
+			}))
+			must(t, s.Wait())
+		}
+		a.Release()
+	}
 }
 
 func TestProfile(t *testing.T) {
