@@ -106,7 +106,7 @@ func (e *emitter) typ(t kernel.Type) uint32 {
 func (e *emitter) bits(t kernel.Type) uint32 { return e.uint(uint32(t.Bits())) }
 
 // plain operations: one SPIR-V instruction on the operands, result of the instruction's type.
-var plain = map[kernel.Op]uint32{
+var plain = [256]uint32{
 	kernel.IAdd: opIAdd, kernel.ISub: opISub, kernel.IMul: opIMul,
 	kernel.UDiv: opUDiv, kernel.SDiv: opSDiv, kernel.URem: opUMod, kernel.SRem: opSRem,
 	kernel.And: opBitwiseAnd, kernel.Or: opBitwiseOr, kernel.Xor: opBitwiseXor, kernel.Not: opNot,
@@ -126,12 +126,12 @@ var plain = map[kernel.Op]uint32{
 }
 
 // arithmetic operations are plain ones that must not be contracted.
-var arithmetic = map[kernel.Op]uint32{
+var arithmetic = [256]uint32{
 	kernel.FAdd: opFAdd, kernel.FSub: opFSub, kernel.FMul: opFMul, kernel.FDiv: opFDiv,
 }
 
 // glsl operations are GLSL.std.450 instructions that IEEE 754 fixes (Sqrt as precise as the device is).
-var glsl = map[kernel.Op]uint32{
+var glsl = [256]uint32{
 	kernel.FSqrt: glslSqrt, kernel.Floor: glslFloor, kernel.Ceil: glslCeil,
 	kernel.Trunc: glslTrunc, kernel.RoundEven: glslRoundEven,
 }
@@ -177,16 +177,16 @@ func (e *emitter) set(in *kernel.Instr, v kernel.Value, id uint32) {
 }
 
 func (e *emitter) instr(in *kernel.Instr) {
-	if op, ok := plain[in.Op]; ok {
+	if op := plain[in.Op]; op != 0 {
 		e.set(in, in.Dst, e.value(op, e.typ(in.Type), e.operands(in)...))
 		return
 	}
-	if op, ok := arithmetic[in.Op]; ok {
+	if op := arithmetic[in.Op]; op != 0 {
 		x, y := e.pair(in)
 		e.set(in, in.Dst, e.exact(op, e.typ(in.Type), x, y))
 		return
 	}
-	if op, ok := glsl[in.Op]; ok {
+	if op := glsl[in.Op]; op != 0 {
 		e.set(in, in.Dst, e.ext(op, e.typ(in.Type), e.operands(in)...))
 		return
 	}
