@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Ptr is a pointer argument of the kernel being built.
@@ -31,6 +32,7 @@ type Builder struct {
 	k     Kernel
 	types []Type // by Value
 	def   []Instr
+	head  []Instr // leaves, which dominate all: Build puts them before the rest of the body
 	body  *[]Instr
 	scope []map[pureKey]Value
 }
@@ -52,8 +54,9 @@ func NewBuilder(name string, t Target, local [3]uint32) *Builder {
 
 // Build ends the kernel.
 func (b *Builder) Build() *Kernel {
-	b.k.Values = len(b.types)
 	k := b.k
+	k.Values = len(b.types)
+	k.Body = append(slices.Clip(b.head), b.k.Body...)
 	return &k
 }
 
@@ -97,14 +100,14 @@ func (b *Builder) fresh(t Type, in Instr) Value {
 	return Value(len(b.types) - 1)
 }
 
-// top emits a leaf at the start of the body, where it dominates everything.
+// top emits a leaf before the body, where it dominates everything.
 func (b *Builder) top(in Instr) Value {
 	key := pureKey{in.Op, in.Type, 0, 0, 0, in.Imm}
 	if v, ok := b.scope[0][key]; ok {
 		return v
 	}
 	in.Dst = b.fresh(in.Type, in)
-	b.k.Body = append([]Instr{in}, b.k.Body...)
+	b.head = append(b.head, in)
 	b.scope[0][key] = in.Dst
 	return in.Dst
 }
