@@ -24,7 +24,8 @@ case Kernel.ParallelCompiler.compile_to_path(sources, out, return_diagnostics: t
   _ -> System.halt(1)
 end
 
-ExUnit.start(autorun: false)
+# Other programs may be at work on the machine.
+ExUnit.start(autorun: false, assert_receive_timeout: 5_000)
 {:ok, _} = Nx.Vulkan.Application.start(:normal, [])
 
 files =

@@ -264,38 +264,25 @@ defmodule Nx.Vulkan.Port do
     ref = :erlang.monitor(:process, port.owner, alias: :reply_demonitor)
     Table.put_call(req, ref, port)
 
-    try do
-      command(port, frame)
-    rescue
-      error in DeviceError ->
+    # The receive stands here, where the reference is made, so that it skips what was in the mailbox before.
+    case try_command(port, frame) do
+      :ok ->
+        receive do
+          {^ref, term} ->
+            Wire.reply(term)
+
+          {:DOWN, ^ref, _, _, _} ->
+            Table.delete_call(req)
+            {:error, fault(port)}
+        after
+          timeout ->
+            forget(req, ref)
+            {:error, timeout(port, request, timeout)}
+        end
+
+      error ->
         forget(req, ref)
-        {:error, error}
-    else
-      :ok -> receive_reply(port, req, ref, request, timeout)
-    end
-  end
-
-  defp receive_reply(port, req, ref, request, timeout) do
-    receive do
-      {^ref, term} ->
-        Wire.reply(term)
-
-      {:DOWN, ^ref, _, _, _} ->
-        Table.delete_call(req)
-        {:error, fault(port)}
-    after
-      timeout ->
-        forget(req, ref)
-        name = if is_tuple(request), do: elem(request, 0), else: request
-
-        {:error,
-         %DeviceError{
-           device: port.device,
-           epoch: port.epoch,
-           op: name,
-           reason: :timeout,
-           message: "#{name}: no answer from device #{port.device} within #{timeout} ms"
-         }}
+        error
     end
   end
 
@@ -303,11 +290,24 @@ defmodule Nx.Vulkan.Port do
     Process.demonitor(ref, [:flush])
     Table.delete_call(req)
 
+    # The answer may have come at the last moment.
     receive do
       {^ref, _} -> :ok
     after
       0 -> :ok
     end
+  end
+
+  defp timeout(port, request, timeout) do
+    name = if is_tuple(request), do: elem(request, 0), else: request
+
+    %DeviceError{
+      device: port.device,
+      epoch: port.epoch,
+      op: name,
+      reason: :timeout,
+      message: "#{name}: no answer from device #{port.device} within #{timeout} ms"
+    }
   end
 
   @doc """
@@ -436,12 +436,16 @@ defmodule Nx.Vulkan.Port do
     }
   end
 
+  defp command(port, frame) do
+    with {:error, error} <- try_command(port, frame), do: raise(error)
+  end
+
   # The port is closed when its program dies; the owner knows why.
-  defp command(%__MODULE__{port: port} = state, frame) do
+  defp try_command(%__MODULE__{port: port} = state, frame) do
     :erlang.port_command(port, frame)
     :ok
   rescue
-    ArgumentError -> raise fault(state)
+    ArgumentError -> {:error, fault(state)}
   end
 
   @doc """

@@ -108,7 +108,10 @@ op(exit, _, _, _, _, _) -> erlang:halt(3);
 op(kill, _, _, _, _, _) -> os:cmd("kill -9 " ++ os:getpid()), timer:sleep(infinity);
 op(garbage, _, _, _, _, S) -> write(<<"lavapipe says hello">>, S);
 op(hang, _, _, _, _, _) -> receive never -> ok end;
-op(slow, _, _, _, _, S) -> timer:sleep(300), S.
+op(slow, _, _, _, _, S) -> timer:sleep(300), S;
+op(Op, _, _, _, Outs, #{tensors := T} = S) ->
+    E = #{op => Op, reason => bad_op, message => <<"the double does not know it">>},
+    S#{tensors := maps:merge(T, maps:from_list([{Out, {failed, E}} || Out <- Outs]))}.
 
 ok(Value, Req, S) -> reply({ok, Value}, Req, S).
 error(Op, Reason, Message, Req, S) -> reply({error, #{op => Op, reason => Reason, message => Message}}, Req, S).

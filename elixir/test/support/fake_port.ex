@@ -38,14 +38,18 @@ defmodule Nx.Vulkan.Test.FakePort do
   @spec start_using(atom()) :: :ok
   def start_using(mode \\ :none) do
     for {name, value} <- [{"NXVK_PORT", build()}, {"NXVK_FAKE", Atom.to_string(mode)}] do
-      old = System.get_env(name)
-      System.put_env(name, value)
+      # Once a test, which may call this again: what was there before the first time comes back.
+      unless Process.put({__MODULE__, name}, true) do
+        old = System.get_env(name)
+        ExUnit.Callbacks.on_exit(fn -> restore(name, old) end)
+      end
 
-      ExUnit.Callbacks.on_exit({__MODULE__, name}, fn ->
-        if old, do: System.put_env(name, old), else: System.delete_env(name)
-      end)
+      System.put_env(name, value)
     end
 
     :ok
   end
+
+  defp restore(name, nil), do: System.delete_env(name)
+  defp restore(name, old), do: System.put_env(name, old)
 end

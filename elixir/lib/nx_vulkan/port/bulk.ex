@@ -18,6 +18,9 @@ defmodule Nx.Vulkan.Port.Bulk do
   @threshold 64 * 1024
   @max_read 1024 * 1024 * 1024
 
+  # A file_info record in which only the mode is given.
+  @private :undefined |> Tuple.duplicate(14) |> put_elem(0, :file_info) |> put_elem(7, 0o600)
+
   @doc """
   How many bytes are read at once.
   """
@@ -70,14 +73,9 @@ defmodule Nx.Vulkan.Port.Bulk do
     path = Path.join(dir, name)
 
     with {:ok, file} <- :file.open(path, [:raw, :write, :exclusive, :binary]) do
+      # The mode first, so that nobody else can open what is written.
       result =
-        with :ok <-
-               :file.write_file_info(
-                 path,
-                 {:file_info, :undefined, :undefined, :undefined, :undefined, :undefined, :undefined, 0o600,
-                  :undefined, :undefined, :undefined, :undefined, :undefined, :undefined},
-                 [:raw]
-               ),
+        with :ok <- :file.write_file_info(path, @private, [:raw]),
              :ok <- :file.write(file, data),
              do: {:ok, name}
 

@@ -23,11 +23,16 @@ defmodule Nx.Vulkan.Port.Owner do
   @grace 2_000
 
   @doc false
-  def start_link(device), do: GenServer.start_link(__MODULE__, device)
+  def start_link(device) do
+    # Frames that have been passed on are garbage here, and keep their bytes until they are collected.
+    GenServer.start_link(__MODULE__, device, spawn_opt: [message_queue_data: :off_heap, fullsweep_after: 16])
+  end
 
   @impl true
   def init(device) do
     Process.flag(:trap_exit, true)
+    # All that it does for a reply is to pass it on, and somebody waits for it.
+    Process.flag(:priority, :high)
     epoch = Table.next_epoch(device)
     Table.forget_calls(device, epoch)
     state = %{device: device, epoch: epoch, port: nil, os_pid: nil, bulk: nil, status: nil}
