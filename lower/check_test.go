@@ -179,3 +179,85 @@ func TestTier(t *testing.T) {
 		t.Errorf("an unknown op: %v", tier)
 	}
 }
+
+// TestShare lowers a long chain: its temporaries take turns in a few buffers.
+func TestShare(t *testing.T) {
+	g := &graph.Graph{Params: []graph.Param{{Spec: f32(50)}}}
+	for i := 0; i < 40; i++ {
+		g.Nodes = append(g.Nodes, graph.Node{Op: "add", In: []graph.Ref{graph.Ref(i), 0}, Spec: f32(50)})
+	}
+	g.Outs = []graph.Ref{40}
+	x := from(f32(50), func(at []int) uint64 { return graph.FromFloat(float64(at[0]), graph.F32) })
+	out := runGraph(t, interpreted(testTargets["cpu"]), g, []laidOut{flatOf(x)})[0]
+	same(t, "chain", out, from(f32(50), func(at []int) uint64 { return graph.FromFloat(float64(41*at[0]), graph.F32) }))
+	p, err := Lower(g, testTargets["cpu"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Bufs) > 6 {
+		t.Errorf("%d buffers for a chain of 40 additions:\n%v", len(p.Bufs), p)
+	}
+}
+
+// TestRandomGraphs runs random programs against the same nodes one by one.
+func TestRandomGraphs(t *testing.T) {
+	r := rand.New(rand.NewSource(9))
+	for round := 0; round < 60; round++ {
+		g := &graph.Graph{}
+		var in []laidOut
+		s := graph.Spec{Type: graph.S32, Shape: graph.Shape{4, 4}}
+		for i := 0; i < 3; i++ {
+			x := random(r, s)
+			g.Params = append(g.Params, graph.Param{Spec: s})
+			in = append(in, layOut(x, layoutOf(layoutKinds[r.Intn(len(layoutKinds))], s.Shape)))
+		}
+		for i := 0; i < 25; i++ {
+			ref := func() graph.Ref { return graph.Ref(r.Intn(len(g.Params) + len(g.Nodes))) }
+			n := graph.Node{Spec: s, In: []graph.Ref{ref()}}
+			switch r.Intn(7) {
+			case 0:
+				n.Op, n.Attrs.Axes = graph.OpTranspose, []int{1, 0}
+			case 1:
+				n.Op, n.Attrs.Axes = graph.OpReverse, []int{r.Intn(2)}
+			case 2:
+				n.Op, n.Attrs = graph.OpPad, graph.Attrs{Pad: []graph.PadDim{{Lo: 1, Hi: -1}, {Lo: -2, Hi: 2}}}
+				g.Nodes = append(g.Nodes, graph.Node{Op: graph.OpConstant, Spec: graph.Spec{Type: graph.S32}, Attrs: graph.Attrs{Value: uint64(r.Intn(9))}})
+				n.In = append(n.In, graph.Ref(len(g.Params)+len(g.Nodes)-1))
+			case 3:
+				n.Op = "subtract"
+				n.In = append(n.In, ref())
+			default:
+				n.Op = []graph.Op{"add", "multiply", "bitwise_xor"}[r.Intn(3)]
+				n.In = append(n.In, ref())
+			}
+			for _, ref := range n.In {
+				if len(g.SpecOf(ref).Shape) != 2 && n.Op != graph.OpPad {
+					n.In = []graph.Ref{0, 1}
+					n.Op = "add"
+				}
+			}
+			if n.Op == graph.OpPad && len(g.SpecOf(n.In[0]).Shape) != 2 {
+				n.In[0] = 0
+			}
+			g.Nodes = append(g.Nodes, n)
+		}
+		last := graph.Ref(len(g.Params) + len(g.Nodes) - 1)
+		g.Outs = []graph.Ref{last, last - graph.Ref(r.Intn(5)), graph.Ref(r.Intn(3))}
+		whole := runGraph(t, interpreted(testTargets["discrete"]), g, in)
+		var vals []tensor
+		for _, x := range in {
+			vals = append(vals, x.tensor)
+		}
+		for _, n := range g.Nodes {
+			var specs []graph.Spec
+			var ops []laidOut
+			for _, ref := range n.In {
+				specs, ops = append(specs, vals[ref].Spec), append(ops, flatOf(vals[ref]))
+			}
+			vals = append(vals, runGraph(t, interpreted(testTargets["cpu"]), one(graph.Node{Op: n.Op, Spec: n.Spec, Attrs: n.Attrs}, specs...), ops)[0])
+		}
+		for i, ref := range g.Outs {
+			same(t, g.String(), whole[i], vals[ref])
+		}
+	}
+}

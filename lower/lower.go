@@ -31,6 +31,7 @@ func Lower(g *graph.Graph, t kernel.Target) (*Program, error) {
 		}
 	}
 	l.barriers()
+	l.share()
 	return l.p, nil
 }
 
