@@ -31,6 +31,14 @@ func dot(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attrs, epilogue
 		if l.chooseLanes() {
 			return &Plan{Launches: []Launch{l.launch()}}, nil
 		}
+	} else {
+		s := &sharedDot{t: t, d: d, ins: []Operand{a, b}, out: out, fold: f, epilogue: epilogue}
+		if axesSize(d.inner) > exactDepth {
+			s.fold = dotFold(tiled(t), a.Type, b.Type, out.Type, at.Acc)
+		}
+		if s.choose() {
+			return s.plan(), nil
+		}
 	}
 	r := reduction{
 		t: t, name: "dot", ins: []Operand{a, b}, out: out,
@@ -41,6 +49,12 @@ func dot(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attrs, epilogue
 		epilogue: epilogue,
 	}
 	return r.plan()
+}
+
+// tiled is the target as tiles in shared memory see it: there, f32 with its errors costs less than f64.
+func tiled(t kernel.Target) kernel.Target {
+	t.SlowF64 = true
+	return t
 }
 
 // epilogue maps a result before it is narrowed and stored; at is its flat index.
@@ -115,6 +129,7 @@ type dotFolding struct {
 	fold
 	// alone, unless nil, is the fold where one lane takes all the products of a result, in order.
 	alone       *fold
+	via         kernel.Type // the register type of products
 	left, right func(b *kernel.Builder, v kernel.Value) kernel.Value
 	times       func(b *kernel.Builder, x, y kernel.Value) []kernel.Value
 }
@@ -143,6 +158,7 @@ func dotFold(t kernel.Target, a, b, out graph.Type, acc graph.Acc) dotFolding {
 			f.times = exactProduct
 		}
 	}
+	f.via = RegOf(via)
 	f.left = func(w *kernel.Builder, v kernel.Value) kernel.Value { return Convert(w, v, a, via) }
 	f.right = func(w *kernel.Builder, v kernel.Value) kernel.Value { return Convert(w, v, b, via) }
 	f.elem = func(w *kernel.Builder, vs []kernel.Value) []kernel.Value {
