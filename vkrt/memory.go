@@ -33,6 +33,8 @@ type memory struct {
 	peak   uint64
 	timer  *time.Timer // set while empty blocks wait to be given back
 	closed bool
+
+	deferred atomic.Int64 // bytes of released buffers that wait for the device
 }
 
 const (
@@ -104,27 +106,63 @@ func (d *Device) initMemory(limit uint64) {
 	}
 }
 
+// allocWait is how many released bytes in flight are worth a wait instead of new memory from the driver, which costs
+// more: on lavapipe a page fault for every 4 KiB, on GPUs a millisecond.
+const allocWait = 64 << 20
+
 // Alloc yields device memory for a tensor. Small buffers are cut from blocks; large ones get a block of their own,
-// which serves others once it is free. When memory is short, empty blocks go back to the driver, and the call
-// waits for submitted work whose buffers were released. The error is ErrOutOfMemory then.
+// which serves others once it is free. Where that would take new memory from the driver while much of what was released
+// only waits for submitted work, the call waits for that. When memory is short, it waits for all of it, and empty blocks go
+// back to the driver. The error is ErrOutOfMemory after that.
 func (d *Device) Alloc(bytes uint64) (*Buffer, error) {
 	if d.closed.Load() {
 		return nil, ErrClosed
 	}
-	b, err := d.alloc(bytes)
-	if err == nil || !errors.Is(err, ErrOutOfMemory) {
-		return b, err
-	}
-	// What is finished comes back at once; what is submitted, after a wait.
-	for _, wait := range []bool{false, true} {
-		for _, s := range *d.streams.Load() {
-			s.collect(wait)
-		}
-		if b, again := d.alloc(bytes); again == nil {
+	for {
+		if b := d.reuse(bytes); b != nil {
 			return b, nil
 		}
+		if uint64(max(d.mem.deferred.Load(), 0)) < max(bytes, allocWait) || !d.collect() {
+			break
+		}
 	}
-	return nil, err
+	b, err := d.alloc(bytes)
+	for errors.Is(err, ErrOutOfMemory) && d.collect() {
+		b, err = d.alloc(bytes)
+	}
+	return b, err
+}
+
+// collect frees released buffers that the device is done with, after a wait for a submission of each stream that has any in
+// flight. It is false when none has.
+func (d *Device) collect() bool {
+	any := false
+	for _, s := range *d.streams.Load() {
+		any = s.collect() || any
+	}
+	return any
+}
+
+// reuse is alloc from the blocks that are there; nil if they have no room.
+func (d *Device) reuse(bytes uint64) *Buffer {
+	m := &d.mem
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	if s := m.arena.alloc(bytes); s != nil {
+		return d.newBuffer(s, bytes)
+	}
+	return nil
+}
+
+// newBuffer wraps a span. Under memory.mu.
+func (d *Device) newBuffer(s *span, bytes uint64) *Buffer {
+	d.mem.peak = max(d.mem.peak, d.mem.arena.used)
+	b := &Buffer{dev: d, span: s, size: bytes, addr: s.block.mem.addr + s.off}
+	b.pins.Store(1)
+	return b
 }
 
 func (d *Device) alloc(bytes uint64) (*Buffer, error) {
@@ -144,10 +182,7 @@ func (d *Device) alloc(bytes uint64) (*Buffer, error) {
 		}
 		s = m.arena.alloc(bytes)
 	}
-	m.peak = max(m.peak, m.arena.used)
-	b := &Buffer{dev: d, span: s, size: bytes, addr: s.block.mem.addr + s.off}
-	b.pins.Store(1)
-	return b, nil
+	return d.newBuffer(s, bytes), nil
 }
 
 // grow adds a block that serves bytes. Under memory.mu.

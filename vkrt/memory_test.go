@@ -3,6 +3,7 @@ package vkrt
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -101,5 +102,73 @@ func TestIdleTrim(t *testing.T) {
 			t.Fatalf("not given back: %+v", d.Memory())
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// TestBackPressure: a loop that drops each large result reuses memory instead of taking ever more.
+func TestBackPressure(t *testing.T) {
+	d := openTest(t, Options{})
+	s, p := d.NewStream(), addPipeline(t, d)
+	const n = 4<<20 - 64 // words: just below 16 MiB
+	a := allocTest(t, d, 4*n)
+	must(t, s.Upload(a, 0, make([]byte, 4*n)))
+	for range 60 {
+		b, err := s.Alloc(4 * n)
+		must(t, err)
+		add(t, s, p, b, a, n, 1)
+		a.Release()
+		a = b
+		must(t, s.Kick())
+	}
+	expect(t, s, a, n, "chain", func(int) uint32 { return 60 })
+	must(t, s.Wait())
+	if m := d.Memory(); m.Reserved > 10*4*n {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestElsewhere: buffers are allocated and released by other goroutines while a stream works.
+func TestElsewhere(t *testing.T) {
+	d := openTest(t, Options{Limit: 64 << 20})
+	s, p := d.NewStream(), addPipeline(t, d)
+	in, out := make(chan *Buffer, 4), make(chan *Buffer, 4)
+	var wg sync.WaitGroup
+	const rounds, n = 300, 50000
+	for range 2 {
+		wg.Add(2)
+		go func() {
+			defer wg.Done()
+			for range rounds {
+				b, err := d.Alloc(4 * n)
+				if err != nil {
+					t.Error(err)
+				}
+				in <- b
+			}
+		}()
+		go func() {
+			defer wg.Done()
+			for range rounds {
+				(<-out).Release()
+			}
+		}()
+	}
+	zero := allocTest(t, d, 4*n)
+	must(t, s.Upload(zero, 0, make([]byte, 4*n)))
+	for i := range 2 * rounds {
+		b := <-in
+		add(t, s, p, b, zero, n, uint32(i))
+		if i%10 == 0 {
+			expect(t, s, b, n, "elsewhere", func(int) uint32 { return uint32(i) })
+		}
+		out <- b
+		must(t, s.Kick())
+		must(t, s.Poll())
+	}
+	wg.Wait()
+	must(t, s.Wait())
+	zero.Release()
+	if m := d.Memory(); m.InUse != 0 || d.mem.deferred.Load() != 0 {
+		t.Errorf("%+v, %d bytes deferred", m, d.mem.deferred.Load())
 	}
 }

@@ -1,6 +1,7 @@
 package vkrt
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -71,6 +72,7 @@ func (s *Stream) Dispatch(p *Pipeline, grid [3]uint32, table []uint64, uses []Us
 	s.call.CmdPushConstants(s.vk, l.cb, s.dev.pipes.layout, vk.ShaderStageComputeBit, 0, 8, unsafe.Pointer(&s.push))
 	s.call.CmdDispatch(s.vk, l.cb, grid[0], grid[1], grid[2])
 	l.work++
+	s.stats.Dispatches++
 	if l.query.used > 0 {
 		l.query.mark(s, l.cb, p.Name)
 	}
@@ -140,6 +142,7 @@ func (s *Stream) copyBuffers(src vk.Buffer, srcOff uint64, dst vk.Buffer, dstOff
 	s.region = vk.BufferCopy{SrcOffset: srcOff, DstOffset: dstOff, Size: n}
 	s.call.CmdCopyBuffer(s.vk, l.cb, src, dst, 1, &s.region)
 	l.work++
+	s.stats.Copies++
 	if l.query.used > 0 {
 		l.query.mark(s, l.cb, name)
 	}
@@ -337,14 +340,34 @@ func (s *Stream) After(done func(err error)) {
 	}
 }
 
-// Alloc is Device.Alloc, which on a full device also waits for what this stream has recorded.
+// Alloc is Device.Alloc for a buffer that this stream will use first: it also submits and waits for what is only recorded
+// yet, and hands due reads out, since those hold their buffers.
 func (s *Stream) Alloc(bytes uint64) (*Buffer, error) {
-	b, err := s.dev.Alloc(bytes)
-	if err == nil || s.err != nil || s.Idle() {
-		return b, err
+	d := s.dev
+	for s.err == nil {
+		if b := d.reuse(bytes); b != nil {
+			return b, nil
+		}
+		if uint64(max(d.mem.deferred.Load(), 0)) < max(bytes, allocWait) || !s.waitOldest() {
+			break
+		}
 	}
-	if e := s.Wait(); e != nil {
-		return nil, e
+	b, err := d.Alloc(bytes)
+	for errors.Is(err, ErrOutOfMemory) && s.waitOldest() {
+		b, err = d.Alloc(bytes)
 	}
-	return s.dev.Alloc(bytes)
+	if errors.Is(err, ErrOutOfMemory) && len(s.ready) > 0 && !s.draining {
+		s.drain()
+		b, err = d.Alloc(bytes)
+	}
+	return b, err
+}
+
+// waitOldest waits for the oldest submission, after submitting what is recorded if none is in flight; false if there is
+// no work at all, or the stream failed. Callbacks stay due.
+func (s *Stream) waitOldest() bool {
+	if s.retired == s.next-1 && s.Submit() != nil || s.retired == s.next-1 {
+		return false
+	}
+	return s.waitFor(s.retired+1) == nil
 }

@@ -37,6 +37,8 @@ type Stream struct {
 	profiling     bool
 	timings       map[string]*KernelTime
 
+	stats StreamStats
+
 	// Callbacks whose work has finished, in order.
 	ready    []*event
 	draining bool
@@ -108,6 +110,18 @@ type event struct {
 	ready  bool
 	err    error
 }
+
+// StreamStats counts what a stream recorded and submitted.
+type StreamStats struct {
+	Submissions uint64 `json:"submissions"`
+	Dispatches  uint64 `json:"dispatches"`
+	Copies      uint64 `json:"copies"`   // on the device, those through staging included
+	Barriers    uint64 `json:"barriers"` // two or three of them for each submission
+	Waits       uint64 `json:"waits"`    // how often the owner had to wait for the device
+}
+
+// Stats counts what was recorded and submitted.
+func (s *Stream) Stats() StreamStats { return s.stats }
 
 // NewStream makes a stream. It lives until the device is closed.
 func (d *Device) NewStream() *Stream {
@@ -244,6 +258,7 @@ func (s *Stream) begin() error {
 func (s *Stream) fence(from, to vk.PipelineStageFlags, src, dst vk.AccessFlags) {
 	s.barrier.SrcAccessMask, s.barrier.DstAccessMask = src, dst
 	s.call.CmdPipelineBarrier(s.vk, s.slot.cb, from, to, 0, 1, &s.barrier, 0, nil, 0, nil)
+	s.stats.Barriers++
 	s.epochs++
 	s.epoch = s.tag | s.epochs
 }
@@ -271,6 +286,7 @@ func (s *Stream) Submit() error {
 	}
 	s.next++
 	s.recording, s.slot = false, nil
+	s.stats.Submissions++
 	return nil
 }
 
@@ -357,6 +373,7 @@ func (s *Stream) waitFor(v uint64) error {
 		}
 	}
 	if !s.finished(v) {
+		s.stats.Waits++
 		if err := s.wait.until(s.dev, v); err != nil {
 			return s.fail(err)
 		}
@@ -410,26 +427,26 @@ func (s *Stream) advance(v uint64) {
 	}
 	s.freeing.Unlock()
 	for _, b := range frees {
+		s.dev.mem.deferred.Add(-int64(b.span.size))
 		s.dev.freeWhenIdle(b)
 	}
 }
 
-// collect frees released buffers that the device is done with, after a wait for all submitted work if wait is set.
-func (s *Stream) collect(wait bool) {
-	v := s.submitted.Load()
-	if s.finished(v) {
-		return
+// collect waits for the next submission to finish and frees the released buffers that it used; false with none in flight.
+// Any goroutine may call it.
+func (s *Stream) collect() bool {
+	v := s.completed.Load() + 1
+	if v > s.submitted.Load() {
+		return false
 	}
-	if wait {
-		w := new(semaphoreWait)
-		w.init(s.sema)
-		if w.until(s.dev, v) != nil {
-			return // the stream's owner will meet the same error
-		}
+	w := new(semaphoreWait)
+	w.init(s.sema)
+	if w.until(s.dev, v) != nil {
+		return false // the stream's owner will meet the same error
 	}
 	n := new(uint64)
 	r := s.vk.GetSemaphoreCounterValue(s.dev.handle, s.sema, n)
-	_ = s.counted(r, *n)
+	return s.counted(r, *n) == nil
 }
 
 // deferFree keeps b for submission v; false if that has finished.
@@ -441,6 +458,7 @@ func (s *Stream) deferFree(v uint64, b *Buffer) bool {
 	}
 	l := &s.slots[v%uint64(len(s.slots))]
 	l.frees = append(l.frees, b)
+	s.dev.mem.deferred.Add(int64(b.span.size))
 	return true
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"nxvk/vkrt/vk"
 )
 
 // TestRoundTrip: upload, two dependent dispatches, copy, read.
@@ -365,4 +367,59 @@ func TestTwoStreams(t *testing.T) {
 	if m := d.Memory(); m.InUse != 0 {
 		t.Errorf("%+v", m)
 	}
+}
+
+// TestFailure: when the device is lost every waiting callback is told once, every later call says so, other streams and
+// Close go on.
+func TestFailure(t *testing.T) {
+	variants(t, func(t *testing.T, o Options) {
+		o.Log = func(level, msg string) {
+			if level != "error" || !strings.Contains(msg, "VK_ERROR_DEVICE_LOST") {
+				t.Errorf("%s: %s", level, msg)
+			}
+		}
+		d := openTest(t, o)
+		s, p := d.NewStream(), addPipeline(t, d)
+		const n = 1 << 18
+		a, b := allocTest(t, d, 4*n), allocTest(t, d, 4*n)
+		must(t, s.Upload(a, 0, make([]byte, 4*n)))
+		told := 0
+		lost := func(err error) {
+			told++
+			if !errors.Is(err, ErrDeviceLost) || err.Error() != "vulkan: vkQueueSubmit: VK_ERROR_DEVICE_LOST" {
+				t.Errorf("callback got %v", err)
+			}
+		}
+		for range 3 {
+			add(t, s, p, b, a, n, 1)
+			must(t, s.Read(b, 0, 4*n, func(data []byte, err error) { lost(err) }))
+			s.After(lost)
+			if s.next < 3 {
+				must(t, s.Submit())
+			}
+		}
+		b.Release()
+		s.fail(check("vkQueueSubmit", vk.ErrorDeviceLost))
+		if told != 6 {
+			t.Errorf("%d callbacks of 6", told)
+		}
+		s.After(lost)
+		for _, err := range []error{s.Submit(), s.Poll(), s.Wait(), s.WaitOne(), s.Kick(), s.Upload(a, 0, []byte{1}), s.Copy(a, 0, a, 4, 4),
+			s.Read(a, 0, 4, nil), s.Dispatch(p, [3]uint32{1, 1, 1}, nil, nil), s.Profile(true)} {
+			if told++; !errors.Is(err, ErrDeviceLost) {
+				t.Errorf("later call: %v", err)
+			}
+		}
+		if told != 17 || !s.Idle() {
+			t.Errorf("%d, idle %v", told, s.Idle())
+		}
+		a.Release()
+		if m := d.Memory(); m.InUse != 0 {
+			t.Errorf("%+v", m)
+		}
+		select {
+		case <-s.Completed():
+		default:
+		}
+	})
 }
