@@ -64,7 +64,7 @@ func init() {
 		"asin":    {(*fp).asin, (*fp).asinWide},
 		"acos":    {(*fp).acos, (*fp).acosWide},
 		"atan":    {(*fp).atan, (*fp).atanWide},
-		"cbrt":    {(*fp).cbrt, (*fp).cbrt},
+		"cbrt":    {(*fp).cbrt, (*fp).cbrtWide},
 		"erf":     {(*fp).erf, (*fp).erfWide},
 		"erfc":    {(*fp).erfc, (*fp).erfcWide},
 		"erf_inv": {(*fp).erfInv, (*fp).erfInv},

@@ -68,7 +68,7 @@ func (f *fp) erfcLarge(a val) (m pair, k val) {
 
 func (f *fp) erf(x val) val {
 	a := f.abs(x)
-	out := f.branch(f.lt(a, f.c(1)), []kernel.Type{f.t}, func() []val {
+	out := f.branch(f.lt(a, f.c(pick(f, 0.5, 1.0))), []kernel.Type{f.t}, func() []val {
 		return []val{f.sum(f.erfSmall(a))}
 	}, func() []val {
 		m, k := f.erfcLarge(f.min(a, 7))

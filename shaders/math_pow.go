@@ -60,9 +60,13 @@ func (f *fp) powCore(a, y val) val {
 	return f.expPair(pair{p.h, f.mad(l.l, y, p.l)})
 }
 
-// cbrt is ∛x: x = m·2^3q with 1 ≤ m < 8, a guess by a polynomial, two steps of Halley's iteration
-// (3 times the digits each), and one of Newton's on a pair.
-func (f *fp) cbrt(x val) val {
+func (f *fp) cbrt(x val) val { return f.cubeRoot(x, true) }
+
+func (f *fp) cbrtWide(x val) val { return f.cubeRoot(x, false) }
+
+// cubeRoot is ∛x: x = m·2^3q with 1 ≤ m < 8, a guess by a polynomial, two steps of Halley's iteration
+// (3 times the digits each), and, to round well in f's own type, one of Newton's on a pair.
+func (f *fp) cubeRoot(x val, refine bool) val {
 	b := f.b
 	a := f.abs(x)
 	finite := f.lt(a, f.inf(1))
@@ -82,10 +86,12 @@ func (f *fp) cbrt(x val) val {
 		c := f.mul(f.mul(y, y), y)
 		y = f.mul(y, b.Bin(kernel.FDiv, f.add(c, f.add(m, m)), f.add(f.add(c, c), m)))
 	}
-	sq := f.twoMul(y, y)
-	c := f.mulSingle(sq, y)
-	r := f.sub(f.sub(m, c.h), c.l)
-	y = f.add(y, b.Bin(kernel.FDiv, r, f.mul(sq.h, f.c(3))))
+	if refine {
+		sq := f.twoMul(y, y)
+		c := f.mulSingle(sq, y)
+		r := f.sub(f.sub(m, c.h), c.l)
+		y = f.add(y, b.Bin(kernel.FDiv, r, f.mul(sq.h, f.c(3))))
+	}
 	y = f.mul(y, f.pow2(b.AddI(q, -400)))
 	y = f.sel(finite, f.withSign(y, x), x)
 	return f.sel(f.eq(x, f.c(0)), x, y)
