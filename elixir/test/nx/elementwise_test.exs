@@ -1,0 +1,135 @@
+defmodule Nx.Vulkan.ElementwiseTest do
+  # Every elementwise callback, over every type, on values where implementations go wrong: against
+  # Nx.BinaryBackend, bit for bit where DESIGN promises that, within units in the last place elsewhere.
+  use ExUnit.Case, async: true
+
+  alias Nx.Vulkan.Fallback
+  alias Nx.Vulkan.Test.Reference
+
+  @int_only [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
+              [:bitwise_not, :count_leading_zeros, :population_count]
+
+  @binary [:add, :subtract, :multiply, :pow, :remainder, :divide, :atan2, :min, :max, :quotient] ++
+            [:bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
+            [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
+            [:logical_and, :logical_or, :logical_xor]
+
+  @unary Enum.map(Nx.Shared.unary_math_funs(), &elem(&1, 0)) ++
+           [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
+           [:count_leading_zeros, :population_count, :is_nan, :is_infinity]
+
+  setup do
+    Nx.default_backend({Nx.Vulkan.Backend, errors: :sync})
+    :ok
+  end
+
+  defp vulkan(tensor), do: Nx.backend_copy(tensor, Nx.Vulkan.Backend)
+  defp takes?(op, type), do: op not in @int_only or Nx.Type.integer?(Nx.Type.normalize!(type))
+
+  # BinaryBackend shifts and raises integers of any size before it wraps: small amounts only. Below zero it raises.
+  defp amounts(op, _type, _values) when op in [:left_shift, :right_shift], do: [0, 1, 3, 7, 8, 31, 63, 64, 100]
+
+  defp amounts(:pow, type, values),
+    do: if(Nx.Type.integer?(Nx.Type.normalize!(type)), do: [0, 1, 2, 3, 7, 10, 33], else: values)
+
+  defp amounts(_op, _type, values), do: values
+
+  defp report(bad, op, types) do
+    assert bad == [],
+           "#{op} of #{inspect(types)}: #{length(bad)} elements differ from BinaryBackend: {operands, wanted, got}\n" <>
+             inspect(Enum.take(bad, 8), pretty: true)
+  end
+
+  for op <- @binary, type <- Reference.types() do
+    @op op
+    @type_ type
+    if op not in @int_only or type in [:u8, :u16, :u32, :u64, :s8, :s16, :s32, :s64] do
+      test "#{op} of #{type}" do
+        values = Reference.hard(@type_)
+        amounts = amounts(@op, @type_, values)
+        left = Reference.tensor(values, @type_, {:auto, 1})
+        right = Reference.tensor(amounts, @type_, {1, :auto})
+        result = Fallback.strict(fn -> apply(Nx, @op, [vulkan(left), vulkan(right)]) end)
+        lefts = left |> Nx.broadcast(result.shape) |> Reference.bits()
+        rights = right |> Nx.broadcast(result.shape) |> Reference.bits()
+
+        @op
+        |> Reference.disagreements(result, [{lefts, left.type}, {rights, right.type}])
+        |> report(@op, [@type_, @type_])
+      end
+    end
+  end
+
+  for op <- @unary do
+    @op op
+    test "#{op} of every type" do
+      for type <- Reference.types(), takes?(@op, type) do
+        x = Reference.tensor(Reference.hard(type), type, {:auto})
+        result = Fallback.strict(fn -> apply(Nx, @op, [vulkan(x)]) end)
+
+        @op
+        |> Reference.disagreements(result, [{Reference.bits(x), x.type}])
+        |> report(@op, [type])
+      end
+    end
+  end
+
+  test "operands of different types" do
+    for {a, b} <- [{:u8, :s8}, {:s32, :f32}, {:u64, :s64}, {:f16, :bf16}, {:f32, :f64}, {:u32, :f16}],
+        op <- [:add, :multiply, :less, :equal, :max] do
+      left = Reference.tensor(Reference.hard(a), a, {:auto, 1})
+      right = Reference.tensor(Reference.hard(b), b, {1, :auto})
+      result = Fallback.strict(fn -> apply(Nx, op, [vulkan(left), vulkan(right)]) end)
+      lefts = left |> Nx.broadcast(result.shape) |> Reference.bits()
+      rights = right |> Nx.broadcast(result.shape) |> Reference.bits()
+      op |> Reference.disagreements(result, [{lefts, left.type}, {rights, right.type}]) |> report(op, [a, b])
+    end
+  end
+
+  test "casts between all types" do
+    for from <- Reference.types(), to <- Reference.types() do
+      values = Reference.hard(from) ++ if(from in [:f32, :f64], do: [300.7, -1.5, 3.0e9, -3.0e9], else: [])
+      x = Reference.tensor(values, from, {:auto})
+      result = Fallback.strict(fn -> Nx.as_type(vulkan(x), to) end)
+
+      if from == to do
+        assert Reference.bits(result) == Reference.bits(x)
+      else
+        :as_type
+        |> Reference.disagreements(result, [{Reference.bits(x), x.type}])
+        |> report(:as_type, [from, to])
+      end
+    end
+  end
+
+  test "bitcasts keep the bits" do
+    for {from, to} <- [{:f32, :u32}, {:u32, :f32}, {:f64, :s64}, {:f16, :u16}, {:bf16, :s16}, {:s8, :u8}] do
+      x = Reference.tensor(Reference.hard(from), from, {:auto})
+      assert Nx.to_binary(Nx.bitcast(vulkan(x), to)) == Nx.to_binary(x)
+    end
+  end
+
+  test "select and clip" do
+    for type <- Reference.types() do
+      values = Reference.hard(type)
+      n = length(values)
+      x = Reference.tensor(values, type, {n})
+      pred = Reference.tensor(Enum.map(1..n, &rem(&1, 2)), :u8, {n})
+      want = Nx.select(pred, x, Nx.reverse(x))
+      got = Fallback.strict(fn -> Nx.select(vulkan(pred), vulkan(x), Nx.reverse(vulkan(x))) end)
+      assert same?(want, got)
+      assert same?(Nx.select(1, x, Nx.reverse(x)), Nx.select(1, vulkan(x), Nx.reverse(vulkan(x))))
+
+      low = Reference.tensor([1], type, {})
+      high = Reference.tensor([3], type, {})
+      got = Fallback.strict(fn -> Nx.clip(vulkan(x), vulkan(low), vulkan(high)) end)
+      assert same?(Nx.clip(x, low, high), got)
+      assert same?(Nx.clip(x, low, high), Nx.clip(vulkan(x), 1, 3) |> Nx.as_type(type))
+    end
+  end
+
+  defp same?(want, got) do
+    Enum.zip(Reference.bits(want), Reference.bits(got))
+    |> Enum.all?(fn {a, b} -> Reference.close?(a, b, want.type, 0) end)
+  end
+end
