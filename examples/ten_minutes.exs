@@ -20,8 +20,7 @@ expect = fn what, got, wanted ->
   if close?.(close?, got, wanted) do
     IO.puts("ok  #{what}: #{inspect(got)}")
   else
-    IO.puts("BAD #{what}: got #{inspect(got)}, stated #{inspect(wanted)}")
-    System.halt(1)
+    raise "#{what}: got #{inspect(got)}, stated #{inspect(wanted)}"
   end
 end
 

@@ -27,7 +27,8 @@ defmodule Nx.Vulkan.ElementwiseTest do
   defp takes?(op, type), do: op not in @int_only or Nx.Type.integer?(Nx.Type.normalize!(type))
 
   # BinaryBackend shifts and raises integers of any size before it wraps: small amounts only. Below zero it raises.
-  defp amounts(op, _type, _values) when op in [:left_shift, :right_shift], do: [0, 1, 3, 7, 8, 31, 63, 64, 100]
+  defp amounts(op, _type, _values) when op in [:left_shift, :right_shift],
+    do: [0, 1, 3, 7, 8, 31, 63, 64, 100]
 
   defp amounts(:pow, type, values),
     do: if(Nx.Type.integer?(Nx.Type.normalize!(type)), do: [0, 1, 2, 3, 7, 10, 33], else: values)

@@ -44,6 +44,20 @@ if Code.ensure_loaded?(Nx) do
       |> Nx.reshape(shape)
     end
 
+    @doc """
+    Where BinaryBackend's own formula is at fault, and the device has the IEEE (or the nearer) result: one function
+    of the operands' numbers for each such operation.
+    """
+    def excepted?(:tanh, [x]), do: x in [:infinity, :neg_infinity]
+    def excepted?(:sign, [x]), do: x in [:nan, :infinity, :neg_infinity]
+    # -0.0 stays -0.0 there.
+    def excepted?(:abs, [x]), do: x == 0
+    # exp(x) - 1 and log(x + 1), as they stand, cancel.
+    def excepted?(op, [x]) when op in [:expm1, :log1p] and is_number(x), do: abs(x) < 1
+    # The sign of y is lost.
+    def excepted?(:atan2, [_, x]), do: x == :neg_infinity
+    def excepted?(_op, _operands), do: false
+
     @doc "How many units in the last place an operation may differ."
     def ulps(op, _type) when op in @exact, do: 0
     def ulps(_op, {:f, 64}), do: 2
@@ -160,8 +174,11 @@ if Code.ensure_loaded?(Nx) do
       {columns, types} = Enum.unzip(operands)
       rows = Enum.zip_with(columns, & &1)
 
-      for {row, want, got} <- Enum.zip([rows, want, got]), not close?(want, got, result.type, ulps) do
-        {Enum.zip_with(row, types, &number/2), number(want, result.type), number(got, result.type)}
+      for {row, want, got} <- Enum.zip([rows, want, got]),
+          not close?(want, got, result.type, ulps),
+          operands = Enum.zip_with(row, types, &number/2),
+          not excepted?(op, operands) do
+        {operands, number(want, result.type), number(got, result.type)}
       end
     end
 

@@ -23,11 +23,7 @@ defmodule Nx.Vulkan.Backend.Data do
   def place(%B{device: nil}), do: place([])
   def place(%B{} = placed), do: placed
 
-  def place(opts) do
-    default = place([])
-
-    placed(default, opts)
-  end
+  def place(opts), do: placed(place([]), B.init(opts))
 
   ## Creation
 
