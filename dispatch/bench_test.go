@@ -87,3 +87,19 @@ func BenchmarkPipeAdd(b *testing.B) {
 	}
 	must(b, c.Sync())
 }
+
+// Frames whose program is new, over pipelines that are not: verify, lower, check, emit, bind.
+func BenchmarkBind(b *testing.B) {
+	cfg := config(b)
+	cfg.Programs = 64
+	c := serve(b, cfg)
+	n, id := 1, 1
+	b.ResetTimer()
+	for b.Loop() {
+		must(b, c.Op("add", spec(graph.F32, 7, n), nil, []etf.Term{scalar(1), scalar(2)}, id))
+		must(b, c.Free(id))
+		n++
+		id++
+	}
+	must(b, c.Sync())
+}

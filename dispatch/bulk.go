@@ -65,8 +65,21 @@ func checkBulk(f *os.File, size int64) error {
 	return nil
 }
 
-// readBulk reads a bulk file in pieces, which are lent to take.
-func readBulk(dir, name string, size int64, take func(offset int64, piece []byte) error) error {
+// readBulk reads a bulk file into memory.
+func readBulk(dir, name string, into []byte) error {
+	f, err := openBulk(dir, name, int64(len(into)))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if n, err := io.ReadFull(f, into); err != nil {
+		return fmt.Errorf("%s: %w after %d bytes of %d", f.Name(), err, n, len(into))
+	}
+	return nil
+}
+
+// readBulkPieces reads a bulk file of size bytes in pieces, which are lent to take.
+func readBulkPieces(dir, name string, size int64, take func(offset int64, piece []byte) error) error {
 	f, err := openBulk(dir, name, size)
 	if err != nil {
 		return err

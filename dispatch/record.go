@@ -78,11 +78,7 @@ func (r *reader) recordRequest(q *request, frame []byte) {
 		return
 	}
 	data := make([]byte, q.shape.bytes())
-	err := readBulk(r.runtimeDir, q.file, int64(len(data)), func(at int64, piece []byte) error {
-		copy(data[at:], piece)
-		return nil
-	})
-	if err != nil {
+	if err := readBulk(r.runtimeDir, q.file, data); err != nil {
 		q.fail = failf("upload", ReasonBadFile, "%v", err)
 		r.record.frame(toPort, frame)
 		return

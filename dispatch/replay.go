@@ -77,7 +77,8 @@ func Replay(cfg Config, recording io.Reader, tolerance float64, report func(Diff
 		served <- err
 	}()
 	start := time.Now()
-	go func() {
+	left := len(calls)
+	go func(answered bool) {
 		w := newFrameWriter(feed)
 		for _, f := range frames {
 			if w.write(f) != nil {
@@ -85,11 +86,10 @@ func Replay(cfg Config, recording io.Reader, tolerance float64, report func(Diff
 			}
 		}
 		w.flush()
-		if len(calls) == 0 {
+		if !answered {
 			feed.Close()
 		}
-	}()
-	left := len(calls)
+	}(left > 0)
 	_ = readFrames(answers, func(frame []byte) error {
 		if len(frame) < 9 || frame[0] != frameReply {
 			return nil

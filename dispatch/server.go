@@ -31,8 +31,11 @@ type logFunc func(level, message string)
 type Config struct {
 	Device *vkrt.Device
 	Target kernel.Target
-	// Log takes what the caller gets as log events, too. It may be called from any goroutine.
+	// Log takes the server's own lines; the caller gets them as events, but for those of level debug. It may be called from any goroutine.
 	Log func(level, message string)
+	// Attach, if not nil, is called once with what sends a log event, for lines that others write: the
+	// driver's, say.
+	Attach func(event func(level, message string))
 	// Record, if any, gets every frame: docs/WIRE.md has the format.
 	Record io.Writer
 	// Gone reports whether the caller has closed its end. It is asked while the server does not read, and
@@ -89,6 +92,9 @@ func Serve(c Config, in io.Reader, out io.Writer) error {
 		if level != "debug" {
 			w.log(level, message)
 		}
+	}
+	if c.Attach != nil {
+		c.Attach(w.log)
 	}
 	q := newQueue(c.Queue)
 	r := &reader{

@@ -5,6 +5,7 @@ import (
 
 	"nxvk/etf"
 	"nxvk/graph"
+	"nxvk/vkrt"
 )
 
 // upload makes a tensor of bytes from the frame or from a bulk file.
@@ -18,14 +19,7 @@ func (e *executor) upload(q *request) *Failure {
 	if !q.bulk {
 		err = e.stream.Upload(buf, 0, q.data)
 	} else {
-		var failed error // of the device, not of the file
-		err = readBulk(e.options.runtimeDir, q.file, size, func(at int64, piece []byte) error {
-			failed = e.stream.Upload(buf, uint64(at), piece)
-			return failed
-		})
-		if err != nil && failed == nil {
-			err = &Failure{"", ReasonBadFile, err.Error()}
-		}
+		err = e.uploadFile(buf, q.file, size)
 	}
 	if err != nil {
 		buf.Release()
@@ -36,6 +30,24 @@ func (e *executor) upload(q *request) *Failure {
 	q.outs[0].set(q.shape, &buffer{Buffer: buf})
 	e.counts.Tensors++
 	return nil
+}
+
+// uploadFile fills a buffer that no work uses yet from a bulk file: straight, where the host sees its memory.
+func (e *executor) uploadFile(buf *vkrt.Buffer, name string, size int64) error {
+	var failed error // of the device, not of the file
+	var err error
+	if h := buf.Host(); h != nil {
+		err = readBulk(e.options.runtimeDir, name, h[:size])
+	} else {
+		err = readBulkPieces(e.options.runtimeDir, name, size, func(at int64, piece []byte) error {
+			failed = e.stream.Upload(buf, uint64(at), piece)
+			return failed
+		})
+	}
+	if err == nil || failed != nil {
+		return failed
+	}
+	return &Failure{"", ReasonBadFile, err.Error()}
 }
 
 // uploadPart takes a piece of a tensor; the reader saw to the order.
@@ -187,19 +199,31 @@ func (e *executor) start(r read) {
 func (e *executor) answer(r read, data []byte) error {
 	e.counts.BytesDown += uint64(len(data))
 	o := e.options
-	if o.runtimeDir == "" || o.bulkThreshold <= 0 || int64(len(data)) < o.bulkThreshold && len(data) <= MaxReply {
-		b := etf.AppendBinaryHeader(replyOK(r.req), len(data))
-		if len(data) <= largeFrame {
-			e.writer.send(outgoing{head: append(b, data...)})
-		} else {
-			e.writer.send(outgoing{head: b, body: append([]byte(nil), data...)})
+	if o.runtimeDir != "" && (int64(len(data)) >= o.bulkThreshold || len(data) > MaxReply) {
+		err := e.answerByFile(r, data)
+		if err == nil {
+			return nil
 		}
-		return nil
+		// A full runtime directory is no reason to fail what a frame can carry.
+		if len(data) > MaxReply {
+			return &Failure{"", ReasonBadFile, err.Error()}
+		}
+		e.log("warning", fmt.Sprintf("read: no bulk file: %v", err))
 	}
+	b := etf.AppendBinaryHeader(replyOK(r.req), len(data))
+	if len(data) <= largeFrame {
+		e.writer.send(outgoing{head: append(b, data...)})
+	} else {
+		e.writer.send(outgoing{head: b, body: append(e.writer.body(len(data)), data...)})
+	}
+	return nil
+}
+
+func (e *executor) answerByFile(r read, data []byte) error {
 	e.files++
 	name := fmt.Sprintf("nxvk-%d-%d", e.config.pid, e.files)
-	if err := writeBulk(o.runtimeDir, name, data); err != nil {
-		return &Failure{"", ReasonBadFile, err.Error()}
+	if err := writeBulk(e.options.runtimeDir, name, data); err != nil {
+		return err
 	}
 	if rec := e.writer.record; rec != nil {
 		rec.frame(fromPort, etf.AppendBinaryHeader(replyOK(r.req), len(data))[4:], data)

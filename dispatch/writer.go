@@ -36,9 +36,9 @@ type writer struct {
 	moved   *sync.Cond
 	waiting []outgoing
 	bytes   int
+	bodies  [][]byte // used before, of large frames
 	dropped int
 	closed  bool
-	idle    bool // nothing waits and nothing is being written
 
 	drained chan struct{} // tells the executor that there is room for reads
 }
@@ -50,7 +50,7 @@ type outgoing struct {
 }
 
 func newWriter(out io.Writer, record *recorder, failed func(error)) *writer {
-	w := &writer{out: out, record: record, failed: failed, idle: true, drained: make(chan struct{}, 1)}
+	w := &writer{out: out, record: record, failed: failed, drained: make(chan struct{}, 1)}
 	w.moved = sync.NewCond(&w.mu)
 	return w
 }
@@ -113,6 +113,19 @@ func (w *writer) send(o outgoing) {
 	w.moved.Broadcast()
 }
 
+// body yields an empty buffer with room for n bytes: of a frame that has been written, where there is one.
+func (w *writer) body(n int) []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, b := range w.bodies {
+		if cap(b) >= n {
+			w.bodies = append(w.bodies[:i], w.bodies[i+1:]...)
+			return b[:0]
+		}
+	}
+	return make([]byte, 0, n)
+}
+
 // backlog is the number of bytes that wait.
 func (w *writer) backlog() int {
 	w.mu.Lock()
@@ -126,17 +139,12 @@ func (w *writer) run() {
 	for {
 		w.mu.Lock()
 		for len(w.waiting) == 0 && !w.closed {
-			w.idle = true
-			w.moved.Broadcast()
 			w.moved.Wait()
 		}
 		if len(w.waiting) == 0 {
-			w.idle = true
-			w.moved.Broadcast()
 			w.mu.Unlock()
 			return
 		}
-		w.idle = false
 		frames := w.waiting
 		w.waiting = nil
 		w.mu.Unlock()
@@ -166,6 +174,11 @@ func (w *writer) run() {
 		err = w.write(err, joined)
 		w.mu.Lock()
 		w.bytes -= size
+		for i := range frames {
+			if b := frames[i].body; b != nil && len(w.bodies) < 2 {
+				w.bodies = append(w.bodies, b)
+			}
+		}
 		w.moved.Broadcast()
 		w.mu.Unlock()
 		signal(w.drained)

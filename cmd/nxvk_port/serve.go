@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"nxvk/dispatch"
@@ -34,14 +35,18 @@ func serve(args []string) error {
 		record = f
 	}
 	log := logTo(l)
-	p, err := open(l, log)
+	var events relay
+	p, err := open(l, func(level, message string) {
+		log(level, message)
+		events.log(level, message)
+	})
 	if err != nil {
 		return err
 	}
 	i := p.device.Info()
 	l.Info().Str("device", i.Name).Stringer("class", i.Class).Str("driver", i.Driver).Msg("serving")
 	return dispatch.Serve(dispatch.Config{
-		Device: p.device, Target: p.target, Log: log, Record: record,
+		Device: p.device, Target: p.target, Log: log, Record: record, Attach: events.attach,
 		Gone: func() bool { return hungUp(os.Stdin.Fd()) },
 		Exit: func(err error) {
 			if err != nil {
@@ -51,6 +56,37 @@ func serve(args []string) error {
 			os.Exit(0)
 		},
 	}, os.Stdin, out)
+}
+
+// relay passes lines of log on as events, and keeps those that come before there is somebody to tell.
+type relay struct {
+	mu    sync.Mutex
+	event func(level, message string)
+	early [][2]string
+}
+
+func (r *relay) log(level, message string) {
+	if level == "debug" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.event != nil:
+		r.event(level, message)
+	case len(r.early) < 100:
+		r.early = append(r.early, [2]string{level, message})
+	}
+}
+
+func (r *relay) attach(event func(level, message string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.event = event
+	for _, l := range r.early {
+		event(l[0], l[1])
+	}
+	r.early = nil
 }
 
 // protocolOut moves stdout to another descriptor and puts stderr in its place.
