@@ -13,7 +13,7 @@ func operation(op Op, a, b, out Type, num Numerics) (one func(a, b, c uint64) ui
 		t = b
 	}
 	one = scalarOp(op, t, out, num)
-	if num.FlushF32 && (t == F32 || out == F32) && flushes(op) {
+	if num.FlushF32 && (t == F32 || out == F32) && flushes(op, out) {
 		one = flushed(one, t, out)
 	} else if many = laneOp(op, t, out); many != nil {
 		return one, many
@@ -25,14 +25,15 @@ func operation(op Op, a, b, out Type, num Numerics) (one func(a, b, c uint64) ui
 	}
 }
 
-// flushes reports whether op is arithmetic, which flushes subnormals where the device does. Signs,
-// selections, moves and conversions from integers are not.
-func flushes(op Op) bool {
+// flushes reports whether op flushes subnormals where the device does, as NVIDIA's do: arithmetic,
+// comparisons, and the operand of a conversion to f64. Not so its result from f64, nor roundings to an
+// integer, signs, selections and moves.
+func flushes(op Op, out Type) bool {
 	switch op {
-	case FAdd, FSub, FMul, FDiv, FSqrt, Floor, Ceil, Trunc, RoundEven, Mad, FmaExact, FEq, FNe, FLt, FLe, FConv, FToS, FToU:
+	case FAdd, FSub, FMul, FDiv, FSqrt, Mad, FmaExact, FEq, FNe, FLt, FLe:
 		return true
 	}
-	return false
+	return op == FConv && out == F64
 }
 
 func flush32(x uint64) uint64 {

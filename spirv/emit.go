@@ -108,11 +108,10 @@ func (e *emitter) bits(t kernel.Type) uint32 { return e.uint(uint32(t.Bits())) }
 // plain operations: one SPIR-V instruction on the operands, result of the instruction's type.
 var plain = [256]uint32{
 	kernel.IAdd: opIAdd, kernel.ISub: opISub, kernel.IMul: opIMul,
-	kernel.UDiv: opUDiv, kernel.SDiv: opSDiv, kernel.URem: opUMod, kernel.SRem: opSRem,
+	kernel.UDiv: opUDiv, kernel.SDiv: opSDiv, kernel.URem: opUMod,
 	kernel.And: opBitwiseAnd, kernel.Or: opBitwiseOr, kernel.Xor: opBitwiseXor, kernel.Not: opNot,
 	kernel.Shl: opShiftLeftLogical, kernel.ShrU: opShiftRightLogical, kernel.ShrS: opShiftRightArithmetic,
-	kernel.PopCnt: opBitCount,
-	kernel.IEq:    opIEqual, kernel.INe: opINotEqual,
+	kernel.IEq: opIEqual, kernel.INe: opINotEqual,
 	kernel.ULt: opULessThan, kernel.ULe: opULessThanEqual,
 	kernel.SLt: opSLessThan, kernel.SLe: opSLessThanEqual,
 	kernel.FEq: opFOrdEqual, kernel.FNe: opFUnordNotEqual,
@@ -198,10 +197,18 @@ func (e *emitter) instr(in *kernel.Instr) {
 		e.set(in, in.Dst, e.args[in.Imm])
 	case kernel.Builtin:
 		e.set(in, in.Dst, e.builtins[in.Imm])
+	case kernel.SRem:
+		// Written out: NVIDIA's driver takes the signedness of OpSRem from the type, which has none here.
+		t, a, b := e.typ(in.Type), e.use(in.A), e.use(in.B)
+		whole := e.value(opIMul, t, e.value(opSDiv, t, a, b), b)
+		e.set(in, in.Dst, e.value(opISub, t, a, whole))
 	case kernel.UMulHi:
 		pair := e.once(opTypeStruct, e.u32(), e.u32())
 		both := e.value(opUMulExtended, pair, e.operands(in)...)
 		e.set(in, in.Dst, e.value(opCompositeExtract, e.u32(), both, 1))
+	case kernel.PopCnt:
+		// NVIDIA's driver counts the bits of a byte that was just loaded as if it were sign-extended.
+		e.set(in, in.Dst, e.value(opBitCount, e.u32(), e.hide(kernel.I32, e.use(in.A))))
 	case kernel.Clz:
 		// FindUMsb is -1 for 0, so that 31 less it is 32.
 		top := e.ext(glslFindUMsb, e.u32(), e.use(in.A))

@@ -226,7 +226,7 @@ func (u *usage) body(body []kernel.Instr) {
 			if zeroFloat(in) {
 				u.zeros[in.Dst], u.consts[in.Dst] = true, in
 			}
-		case kernel.Opaque:
+		case kernel.Opaque, kernel.PopCnt:
 			u.opaque = true
 		case kernel.FAdd, kernel.FSub, kernel.FMul, kernel.FDiv, kernel.Mad, kernel.FmaExact, kernel.Set:
 			u.addends(in)

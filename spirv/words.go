@@ -53,7 +53,6 @@ const (
 	opSDiv                 = 135
 	opFDiv                 = 136
 	opUMod                 = 137
-	opSRem                 = 138
 	opUMulExtended         = 151
 	opLogicalNotEqual      = 165
 	opLogicalOr            = 166

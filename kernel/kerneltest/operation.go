@@ -111,7 +111,7 @@ func (g *generator) conversion() kernel.Value {
 		if g.IntN(2) == 0 {
 			return b.Conv(kernel.FConv, kernel.F64, g.pick(kernel.F32))
 		}
-		return b.Opaque(b.Conv(kernel.FConv, kernel.F32, g.pick(kernel.F64)))
+		return g.flush(b.Opaque(b.Conv(kernel.FConv, kernel.F32, g.pick(kernel.F64))))
 	}
 	return g.pattern()
 }
@@ -141,7 +141,7 @@ func (g *generator) pattern() kernel.Value {
 		i = kernel.I64
 	}
 	if g.IntN(2) == 0 {
-		return b.BitsTo(t, g.pick(i))
+		return g.flush(b.BitsTo(t, g.pick(i)))
 	}
 	x := g.pick(t)
 	return b.Select(b.Cmp(kernel.FEq, x, x), b.BitsTo(i, x), b.ConstInt(i, 9))

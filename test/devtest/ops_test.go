@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"nxvk/kernel"
@@ -271,13 +272,69 @@ func TestZerosAreNotFolded(t *testing.T) {
 			b.Add(x, zero), b.Add(minus, x), b.Sub(zero, x), b.Sub(x, zero), b.Sub(x, minus), b.Sub(x, x), b.Mul(x, zero), b.Mul(minus, x),
 			b.Add(x, derived), b.Sub(derived, x), b.Mul(x, derived), b.Add(x, tiny), b.Sub(tiny, x), b.Get(acc), b.Get(after),
 			b.Mad(x, zero, x), b.Mad(b.ConstFloat(typ, 3), derived, x), b.Mad(x, x, minus), b.Mul(x, b.ConstFloat(typ, -1)), b.Mul(x, b.ConstFloat(typ, 1)),
-			b.Bin(kernel.FDiv, x, zero), b.Bin(kernel.FDiv, zero, x), b.Bin(kernel.FDiv, x, x), b.Add(x, b.Un(kernel.FNeg, x)),
+			b.Add(x, b.Un(kernel.FNeg, x)),
+		}
+		if num := d.Target.Num; typ == kernel.F32 && num.DivF32 || typ == kernel.F64 && num.DivF64 {
+			results = append(results, b.Bin(kernel.FDiv, x, zero), b.Bin(kernel.FDiv, zero, x), b.Bin(kernel.FDiv, x, x))
 		}
 		for j, r := range results {
 			b.Store(out, b.AddI(b.MulI(i, len(results)), j), r)
 		}
 		xs := hardBits(rand.New(rand.NewPCG(3, 3)), typ)
+		if typ == kernel.F32 && d.Target.Num.FlushF32 { // x*1 may flush x or not
+			xs = slices.DeleteFunc(xs, func(x uint64) bool { return x&0x7f800000 == 0 && x&0x7fffff != 0 })
+		}
 		Both(t, b.Build(), [3]uint32{uint32(len(xs)), 1, 1}, kernel.Bind{Buf: bytesOf(typ, xs)},
 			kernel.Bind{Buf: make([]byte, len(xs)*len(results)*m.Size())}, kernel.Bind{Bits: 1})
+	}
+}
+
+// TestNarrowLoads holds what is done right after a load of 8 or 16 bits, which zero-extends, to the
+// interpreter: drivers fuse the two.
+func TestNarrowLoads(t *testing.T) {
+	d := Open(t)
+	for _, m := range []kernel.Mem{kernel.M8, kernel.M16} {
+		if m == kernel.M8 && !d.Target.Mem8 || m == kernel.M16 && !d.Target.Mem16 {
+			continue
+		}
+		b := kernel.NewBuilder("narrow_"+m.String(), d.Target, [3]uint32{1, 1, 1})
+		in, narrow, out := b.Pointer("in", m, false, 3), b.Pointer("narrow", m, true, 0), b.Pointer("out", kernel.M32, true, 0)
+		i := b.BuiltinValue(kernel.GroupX)
+		var results []kernel.Value
+		for _, load := range []func() kernel.Value{
+			func() kernel.Value { return b.Load(in, i) },
+			func() kernel.Value { return b.LoadV(in, i, 4)[3] },
+		} {
+			minus := b.I32(-1)
+			results = append(results, b.Un(kernel.PopCnt, load()), b.Un(kernel.Clz, load()), b.Not(load()),
+				b.BitsTo(kernel.I32, b.Conv(kernel.SToF, kernel.F32, load())), b.BitsTo(kernel.I32, b.Conv(kernel.UToF, kernel.F32, load())),
+				b.Bin(kernel.SDiv, load(), b.I32(-3)), b.Bin(kernel.UDiv, load(), b.I32(3)), b.Bin(kernel.SRem, load(), b.I32(7)), b.Bin(kernel.URem, load(), b.I32(7)),
+				b.Bin(kernel.UMulHi, load(), minus), b.Mul(load(), load()), b.Mul(load(), minus), b.ShlI(load(), 25), b.ShrUI(load(), 3), b.ShrSI(load(), 3),
+				b.ShrSI(b.ShlI(load(), 32-8*m.Size()), 32-8*m.Size()), b.Select(b.Cmp(kernel.SLt, load(), b.I32(0)), minus, i),
+				b.Select(b.Cmp(kernel.ULt, minus, load()), minus, i), b.Sub(load(), load()), b.And(load(), minus), b.Xor(load(), minus))
+			if d.Target.I64 {
+				for _, op := range []kernel.Op{kernel.ZExt, kernel.SExt} {
+					results = append(results, b.Conv(kernel.Wrap, kernel.I32, b.ShrUI(b.Conv(op, kernel.I64, load()), 4)))
+				}
+			}
+			if d.Target.F64 {
+				for _, op := range []kernel.Op{kernel.SToF, kernel.UToF} {
+					f := b.Opaque(b.Conv(kernel.FConv, kernel.F32, b.Conv(op, kernel.F64, load())))
+					results = append(results, b.BitsTo(kernel.I32, f))
+				}
+			}
+		}
+		for j, r := range results {
+			b.Store(out, b.AddI(b.MulI(i, len(results)), j), r)
+		}
+		b.Store(narrow, i, b.Sub(b.Load(in, i), b.I32(300)))
+		const n = 256
+		buf := make([]byte, 4*n*m.Size())
+		rng := rand.New(rand.NewPCG(5, uint64(m)))
+		for j := range buf {
+			buf[j] = byte(rng.Uint32())
+		}
+		Both(t, b.Build(), [3]uint32{n, 1, 1}, kernel.Bind{Buf: buf}, kernel.Bind{Buf: make([]byte, n*m.Size())},
+			kernel.Bind{Buf: make([]byte, 4*n*len(results))})
 	}
 }
