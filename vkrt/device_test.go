@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -218,5 +220,27 @@ func TestChooseTypes(t *testing.T) {
 		if got.tensor.index != c.tensor || got.args.index != c.args || got.up.index != c.up || got.down.index != c.down || got.mapped != c.mapped || got.cached != c.cached {
 			t.Errorf("%s: %+v", c.name, got)
 		}
+	}
+}
+
+// TestNoDriver: a loader without a driver says that, and what to install.
+func TestNoDriver(t *testing.T) {
+	if _, err := vk.Open(); err != nil {
+		fmt.Println("SKIPPED TestNoDriver", err)
+		t.Skip(err)
+	}
+	if runtime.GOOS != "linux" {
+		fmt.Println("SKIPPED TestNoDriver: not Linux")
+		t.Skip()
+	}
+	for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
+		t.Setenv(name, filepath.Join(t.TempDir(), "none.json"))
+	}
+	_, err := Devices()
+	if !errors.Is(err, vk.ErrNoDriver) || !strings.Contains(err.Error(), "install a driver") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Open(Options{}); !errors.Is(err, vk.ErrNoDriver) {
+		t.Errorf("%v", err)
 	}
 }

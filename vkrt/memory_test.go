@@ -112,7 +112,7 @@ func TestBackPressure(t *testing.T) {
 	const n = 4<<20 - 64 // words: just below 16 MiB
 	a := allocTest(t, d, 4*n)
 	must(t, s.Upload(a, 0, make([]byte, 4*n)))
-	for range 60 {
+	for range 24 {
 		b, err := s.Alloc(4 * n)
 		must(t, err)
 		add(t, s, p, b, a, n, 1)
@@ -120,7 +120,7 @@ func TestBackPressure(t *testing.T) {
 		a = b
 		must(t, s.Kick())
 	}
-	expect(t, s, a, n, "chain", func(int) uint32 { return 60 })
+	expect(t, s, a, n, "chain", func(int) uint32 { return 24 })
 	must(t, s.Wait())
 	if m := d.Memory(); m.Reserved > 10*4*n {
 		t.Errorf("%+v", m)

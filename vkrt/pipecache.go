@@ -27,7 +27,8 @@ const (
 // cacheStore writes the pipeline cache to disk in the background.
 type cacheStore struct {
 	mu     sync.Mutex
-	path   string // "" without a cache on disk
+	path   string      // "" without a cache on disk
+	seen   fs.FileInfo // the file as it was last read or written here
 	timer  *time.Timer
 	dirty  bool
 	closed bool
@@ -105,7 +106,34 @@ func (d *Device) openCache(dir string) error {
 	}
 	d.pipes.cache = *cache
 	d.pipes.store.path, d.pipes.store.save = path, d.saveCache
+	d.pipes.store.seen, _ = os.Stat(path)
 	return nil
+}
+
+// mergeCache takes in what another process has written to the file meanwhile. A file that is not sound is no loss:
+// it is about to be replaced.
+func (d *Device) mergeCache() error {
+	c := &d.pipes.store
+	now, err := os.Stat(c.path)
+	if err != nil || c.seen != nil && os.SameFile(now, c.seen) {
+		return nil
+	}
+	data, err := readCache(c.path)
+	if err != nil || data == nil || vendorHeader(data, d.phys.VendorID, d.phys.DeviceID, d.phys.cacheUUID) != nil {
+		return nil
+	}
+	other := new(vk.PipelineCache)
+	err = check("vkCreatePipelineCache", d.vk.CreatePipelineCache(d.handle, &vk.PipelineCacheCreateInfo{
+		SType: vk.StructureTypePipelineCacheCreateInfo, InitialDataSize: uintptr(len(data)), PInitialData: unsafe.Pointer(&data[0]),
+	}, other))
+	if err != nil {
+		return err
+	}
+	defer d.vk.DestroyPipelineCache(d.handle, *other)
+	// The destination must not be in use by pipelines being made.
+	d.pipes.using.Lock()
+	defer d.pipes.using.Unlock()
+	return check("vkMergePipelineCaches", d.vk.MergePipelineCaches(d.handle, d.pipes.cache, 1, other))
 }
 
 // readCache reads a cache file; nil without an error if there is none.
@@ -175,12 +203,17 @@ func (d *Device) saveCache() {
 	if !dirty || path == "" {
 		return
 	}
-	data, err := d.cacheData()
+	err := d.mergeCache()
+	var data []byte
+	if err == nil {
+		data, err = d.cacheData()
+	}
 	if err == nil && len(data) > cacheMost-cacheHeader {
 		err = fmt.Errorf("%d bytes, at most %d are kept", len(data), cacheMost)
 	}
 	if err == nil && len(data) > 0 {
 		err = writeCache(path, data)
+		c.seen, _ = os.Stat(path)
 	}
 	if err != nil {
 		d.log("warning", fmt.Sprintf("pipeline cache %s not written: %v", path, err))

@@ -32,6 +32,7 @@ type pipelines struct {
 
 	layout vk.PipelineLayout
 	cache  vk.PipelineCache
+	using  sync.RWMutex // of cache: read-locked while a pipeline is made, locked while another cache is merged in
 	store  cacheStore
 	making sync.WaitGroup
 	stats  PipelineStats
@@ -160,6 +161,8 @@ func (d *Device) makePipeline(name string, words []uint32) (vk.Pipeline, error) 
 		return 0, fmt.Errorf("vkrt: pipeline %s: %w", name, err)
 	}
 	defer p.DestroyShaderModule(d.handle, *module)
+	d.pipes.using.RLock()
+	defer d.pipes.using.RUnlock()
 	out := new(vk.Pipeline)
 	err = check("vkCreateComputePipelines", p.CreateComputePipelines(d.handle, d.pipes.cache, 1, &vk.ComputePipelineCreateInfo{
 		SType: vk.StructureTypeComputePipelineCreateInfo, Layout: d.pipes.layout, BasePipelineIndex: -1,

@@ -1,7 +1,6 @@
 package vkrt
 
 import (
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -94,21 +93,6 @@ func (w *semaphoreWait) init(s vk.Semaphore) {
 func (w *semaphoreWait) until(d *Device, v uint64) error {
 	w.value = v
 	return check("vkWaitSemaphores", w.call.WaitSemaphores(d.vk, d.handle, &w.info, ^uint64(0)))
-}
-
-// event is a callback that waits for a submission.
-type event struct {
-	buf    *Buffer // a read straight out of this buffer's memory …
-	off, n uint64
-	chunk  *deviceBlock // … or of staging, from at
-	at     uint64
-	data   []byte // … or of a copy that was made because the buffer was about to change
-	read   func(data []byte, err error)
-	after  func(err error)
-	chunks []*deviceBlock // not a callback: staging that its slot is done with
-	slot   uint64         // the submission it waits for
-	ready  bool
-	err    error
 }
 
 // StreamStats counts what a stream recorded and submitted.
@@ -460,151 +444,4 @@ func (s *Stream) deferFree(v uint64, b *Buffer) bool {
 	l.frees = append(l.frees, b)
 	s.dev.mem.deferred.Add(int64(b.span.size))
 	return true
-}
-
-// retire recycles the slots of finished submissions and queues their callbacks.
-func (s *Stream) retire() {
-	for s.retired < min(s.completed.Load(), s.next-1) {
-		s.retired++
-		l := &s.slots[s.retired%uint64(len(s.slots))]
-		if l.query.used > 0 {
-			if err := l.query.collect(s); err != nil {
-				s.fail(err)
-				return
-			}
-		}
-		s.release(l, nil)
-	}
-}
-
-// release empties a slot: callbacks go to ready, with err.
-func (s *Stream) release(l *slot, err error) {
-	for i, e := range l.events {
-		l.events[i] = nil
-		if e != nil {
-			e.ready, e.err = true, err
-			s.ready = append(s.ready, e)
-		}
-	}
-	l.events = l.events[:0]
-	if len(l.down.chunks) > 0 {
-		s.ready = append(s.ready, &event{chunks: l.down.chunks, ready: true})
-		l.down = hostArena{kind: hostDown}
-	}
-	l.args.reset(&s.dev.pools)
-	l.up.reset(&s.dev.pools)
-	clear(l.pipes)
-	l.pipes = l.pipes[:0]
-}
-
-// drain runs the callbacks that are due. One that calls the stream does not start a second drain.
-func (s *Stream) drain() {
-	if s.draining {
-		return
-	}
-	s.draining = true
-	for i := 0; i < len(s.ready); i++ {
-		e := s.ready[i]
-		s.ready[i] = nil
-		s.finish(e)
-	}
-	s.ready = s.ready[:0]
-	s.draining = false
-}
-
-// finish runs one callback.
-func (s *Stream) finish(e *event) {
-	switch {
-	case e.chunks != nil:
-		for _, c := range e.chunks {
-			s.dev.pools.put(hostDown, c)
-		}
-	case e.after != nil:
-		e.after(e.err)
-	case e.err != nil:
-		e.read(nil, e.err)
-	case e.data != nil:
-		e.read(e.data, nil)
-	case e.chunk != nil:
-		e.read(e.chunk.host[e.at:e.at+e.n:e.at+e.n], nil)
-	default:
-		e.read(e.buf.Host()[e.off:e.off+e.n:e.off+e.n], nil)
-	}
-	if e.buf != nil {
-		e.buf.dropRead(e)
-	}
-}
-
-// fail makes err the stream's end: every callback that waits gets it, and so does every later call.
-func (s *Stream) fail(err error) error {
-	if s.err != nil {
-		return s.err
-	}
-	s.err = err
-	s.dev.log("error", fmt.Sprintf("stream failed with %d submissions in flight: %v", s.Pending(), err))
-	for v := s.retired + 1; v <= s.next; v++ {
-		if l := &s.slots[v%uint64(len(s.slots))]; l.value == v {
-			s.release(l, err)
-		}
-	}
-	s.recording, s.slot = false, nil
-	s.advance(1<<useBits - 1)
-	s.retired = s.next - 1
-	s.drain()
-	return err
-}
-
-// waiter tells when a submission has finished, without blocking the stream's owner.
-type waiter struct {
-	stream *Stream
-	signal chan struct{}
-	arm    chan uint64
-	armed  uint64
-	done   chan struct{} // closed when the goroutine has ended; nil before its start
-}
-
-func (w *waiter) init(s *Stream) {
-	w.stream, w.signal, w.arm = s, make(chan struct{}, 1), make(chan uint64, 1)
-}
-
-// Completed yields a channel that receives after a submission in flight has finished (or failed); call Poll then. It is for
-// a select beside other work, and must be called anew before each select. A spare value may come.
-func (s *Stream) Completed() <-chan struct{} {
-	w := &s.waiter
-	v := s.retired + 1
-	if s.err != nil || v >= s.next || w.armed >= v {
-		return w.signal
-	}
-	if w.done == nil {
-		w.done = make(chan struct{})
-		go w.run()
-	}
-	select {
-	case w.arm <- v:
-		w.armed = v
-	default: // it is behind: it takes the one before first, and signals
-	}
-	return w.signal
-}
-
-func (w *waiter) run() {
-	defer close(w.done)
-	wait := new(semaphoreWait)
-	wait.init(w.stream.sema)
-	for v := range w.arm {
-		if !w.stream.finished(v) {
-			_ = wait.until(w.stream.dev, v) // Poll meets the same error
-		}
-		select {
-		case w.signal <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (w *waiter) close() {
-	close(w.arm)
-	if w.done != nil {
-		<-w.done
-	}
 }
