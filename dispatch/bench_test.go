@@ -96,10 +96,10 @@ func BenchmarkBind(b *testing.B) {
 	n, id := 1, 1
 	b.ResetTimer()
 	for b.Loop() {
+		must(b, c.Free(id-1))
 		must(b, c.Op("add", spec(graph.F32, 7, n), nil, []etf.Term{scalar(1), scalar(2)}, id))
-		must(b, c.Free(id))
 		n++
 		id++
 	}
-	must(b, c.Sync())
+	must(b, c.Sync(id-1))
 }
