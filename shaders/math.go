@@ -67,7 +67,7 @@ func init() {
 		"cbrt":    {(*fp).cbrt, (*fp).cbrtWide},
 		"erf":     {(*fp).erf, (*fp).erfWide},
 		"erfc":    {(*fp).erfc, (*fp).erfcWide},
-		"erf_inv": {(*fp).erfInv, (*fp).erfInv},
+		"erf_inv": {(*fp).erfInv, (*fp).erfInvWide},
 		"sqrt":    {(*fp).sqrt, nil},
 		"rsqrt":   {(*fp).rsqrt, (*fp).rsqrt},
 	}

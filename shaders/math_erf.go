@@ -148,8 +148,12 @@ var (
 	erfInvTail    = []float64{-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682}
 )
 
-func (f *fp) erfInv(x val) val {
-	w := f.neg(f.log(f.mul(f.sub(f.c(1), x), f.add(f.c(1), x))))
+func (f *fp) erfInv(x val) val { return f.giles(x, f.log) }
+
+func (f *fp) erfInvWide(x val) val { return f.giles(x, f.logWide) }
+
+func (f *fp) giles(x val, log func(val) val) val {
+	w := f.neg(log(f.mul(f.sub(f.c(1), x), f.add(f.c(1), x))))
 	central := f.lt(w, f.c(5))
 	u := f.sel(central, f.sub(w, f.c(2.5)), f.sub(Sqrt(f.b, f.sel(central, f.c(5), w)), f.c(3)))
 	var p val
