@@ -18,12 +18,36 @@ func ptr[T any](p *T) unsafe.Pointer { return unsafe.Pointer(p) }
 
 // instance is an open Vulkan instance.
 type instance struct {
-	procs     *vk.InstanceProcs
-	handle    vk.Instance
-	messenger *vk.Messenger
+	procs  *vk.InstanceProcs
+	handle vk.Instance
 }
 
-func newInstance(validation bool, log func(level, msg string)) (*instance, error) {
+// instances are the process's, without and with the validation layer. They stay open: with the last instance the loader
+// unloads the drivers, and NVIDIA's can be loaded into a process some fifteen times only.
+var instances struct {
+	sync.Mutex
+	plain, validated *instance
+}
+
+// theInstance yields the process's instance.
+func theInstance(validation bool) (*instance, error) {
+	instances.Lock()
+	defer instances.Unlock()
+	in := &instances.plain
+	if validation {
+		in = &instances.validated
+	}
+	if *in == nil {
+		n, err := newInstance(validation)
+		if err != nil {
+			return nil, err
+		}
+		*in = n
+	}
+	return *in, nil
+}
+
+func newInstance(validation bool) (*instance, error) {
 	l, err := vk.Open()
 	if err != nil {
 		return nil, err
@@ -73,21 +97,18 @@ func newInstance(validation bool, log func(level, msg string)) (*instance, error
 	if err != nil {
 		return nil, err
 	}
-	in := &instance{procs: procs, handle: *h}
-	if validation {
-		in.messenger, err = procs.NewMessenger(*h, func(severity vk.DebugUtilsMessageSeverityFlagsEXT, id, message string) {
-			level := "warning"
-			if severity&vk.DebugUtilsMessageSeverityErrorBitEXT != 0 {
-				level = "error"
-			}
-			log(level, "validation: "+id+": "+message)
-		})
-		if err != nil {
-			in.close()
-			return nil, err
+	return &instance{procs: procs, handle: *h}, nil
+}
+
+// listen sends what the validation layer says to log, until the messenger is closed.
+func (in *instance) listen(log func(level, msg string)) (*vk.Messenger, error) {
+	return in.procs.NewMessenger(in.handle, func(severity vk.DebugUtilsMessageSeverityFlagsEXT, id, message string) {
+		level := "warning"
+		if severity&vk.DebugUtilsMessageSeverityErrorBitEXT != 0 {
+			level = "error"
 		}
-	}
-	return in, nil
+		log(level, "validation: "+id+": "+message)
+	})
 }
 
 func instanceExtensions(l *vk.Loader, layer *byte) (map[string]bool, error) {
@@ -107,13 +128,6 @@ func instanceExtensions(l *vk.Loader, layer *byte) (map[string]bool, error) {
 		have[vk.GoString(list[i].ExtensionName[:])] = true
 	}
 	return have, nil
-}
-
-func (in *instance) close() {
-	if in.messenger != nil {
-		in.messenger.Close()
-	}
-	in.procs.DestroyInstance(in.handle)
 }
 
 // devices probes every device of the instance.
@@ -147,11 +161,10 @@ func (in *instance) devices() ([]*physical, error) {
 
 // Devices describes every device, without opening any. Errors wrap vk.ErrNoLoader, vk.ErrNoDriver or vk.ErrNoDevice.
 func Devices() ([]Info, error) {
-	in, err := newInstance(false, nil)
+	in, err := theInstance(false)
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
 	all, err := in.devices()
 	var infos []Info
 	for _, d := range all {
@@ -162,12 +175,13 @@ func Devices() ([]Info, error) {
 
 // Device is an open device.
 type Device struct {
-	phys   *physical
-	in     *instance
-	vk     *vk.DeviceProcs
-	handle vk.Device
-	queue  vk.Queue
-	log    func(level, msg string)
+	phys      *physical
+	in        *instance
+	messenger *vk.Messenger // with validation
+	vk        *vk.DeviceProcs
+	handle    vk.Device
+	queue     vk.Queue
+	log       func(level, msg string)
 
 	submitting sync.Mutex // guards queue
 	ring       int
@@ -188,15 +202,24 @@ func Open(o Options) (*Device, error) {
 	if _, set := os.LookupEnv("LP_NUM_THREADS"); o.Threads != 0 && !set {
 		os.Setenv("LP_NUM_THREADS", strconv.Itoa(max(o.Threads, 0)))
 	}
-	in, err := newInstance(o.Validation, o.Log)
+	in, err := theInstance(o.Validation)
 	if err != nil {
 		return nil, err
+	}
+	var messenger *vk.Messenger
+	if o.Validation {
+		if messenger, err = in.listen(o.Log); err != nil {
+			return nil, err
+		}
 	}
 	d, err := open(in, o)
 	if err != nil {
-		in.close()
+		if messenger != nil {
+			messenger.Close()
+		}
 		return nil, err
 	}
+	d.messenger = messenger
 	return d, nil
 }
 
@@ -326,7 +349,9 @@ func (d *Device) Close() error {
 	m.blocks = nil
 	m.mu.Unlock()
 	d.vk.DestroyDevice(d.handle)
-	d.in.close()
+	if d.messenger != nil {
+		d.messenger.Close()
+	}
 	return err
 }
 

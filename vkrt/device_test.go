@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -233,8 +234,14 @@ func TestNoDriver(t *testing.T) {
 		fmt.Println("SKIPPED TestNoDriver: not Linux")
 		t.Skip()
 	}
-	for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"} {
-		t.Setenv(name, filepath.Join(t.TempDir(), "none.json"))
+	if os.Getenv("NXVK_TEST_NO_DRIVER") == "" { // the process keeps its drivers: ask another
+		c := exec.Command(os.Args[0], "-test.run=^TestNoDriver$")
+		none := filepath.Join(t.TempDir(), "none.json")
+		c.Env = append(os.Environ(), "NXVK_TEST_NO_DRIVER=1", "VK_DRIVER_FILES="+none, "VK_ICD_FILENAMES="+none)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
 	}
 	_, err := Devices()
 	if !errors.Is(err, vk.ErrNoDriver) || !strings.Contains(err.Error(), "install a driver") {
@@ -242,5 +249,12 @@ func TestNoDriver(t *testing.T) {
 	}
 	if _, err := Open(Options{}); !errors.Is(err, vk.ErrNoDriver) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestReopen: a device can be opened and closed again and again in one process.
+func TestReopen(t *testing.T) {
+	for range 40 {
+		openTest(t, Options{}).Close()
 	}
 }
