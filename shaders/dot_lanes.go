@@ -54,7 +54,10 @@ func (l *lanesDot) chooseLanes() bool {
 	case n <= 32:
 		l.tile.cols = 4
 	}
-	if len(l.fold.parts)*l.fold.parts[0].Size() > 8 { // a pair of F64: twice the registers
+	size := l.out.Type.Size()
+	if len(l.fold.parts)*l.fold.parts[0].Size() > 8 || size < 4 || l.ins[0].Type.Size() < 4 || l.ins[1].Type.Size() < 4 {
+		// Pairs of F64 take twice the registers; narrow types take much code to widen and narrow, and
+		// compiling that takes longer than most programs run.
 		l.tile.rows, l.tile.cols = min(l.tile.rows, 4), min(l.tile.cols, 4)
 	}
 	return true

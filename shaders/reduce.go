@@ -179,8 +179,19 @@ func (r *reduction) chooseSerial(outs, n int) form {
 	const (
 		oneLaunch = 4096 // positions that a lane walks in about a launch's time
 		lanes     = 256  // that keep a processor busy
+		cache     = 4 << 20
+		band      = 128 // rows whose pages stay in reach
 	)
 	one := form{sharing: sharing{lanes: 1, across: r.acrossWidth()}, chunks: 1, length: n, joinLanes: 1}
+	if r.columns() && outs >= 1024 && outs*n*r.ins[0].Type.Size() > cache {
+		// Columns from memory: what counts is how few lines and pages are in flight at once. Many narrow
+		// lanes side by side, over few rows.
+		one.across, one.local = 1, 256
+		if n > 2*band {
+			one.chunks, one.length = split(n, n/band)
+		}
+		return one
+	}
 	if n <= oneLaunch || outs >= lanes {
 		return one
 	}
@@ -196,7 +207,7 @@ func (r *reduction) chooseShared(outs, n int) form {
 	f := form{sharing: sharing{lanes: 1, across: 1}, chunks: 1, length: n, joinLanes: 1}
 	switch {
 	case n > 1024 && (!columns || outs < 32):
-		f.lanes = 256
+		f.lanes = groupSize(r.t)
 	case columns:
 		f.across = r.acrossWidth()
 	case n <= 8:

@@ -14,14 +14,24 @@ type sharing struct {
 	lanes int
 	// across is how many neighbouring outputs one invocation gathers, when it takes no turns.
 	across int
+	local  int // invocations of a workgroup, 0 for groupSize
+}
+
+// groupSize is the number of invocations of a workgroup.
+func groupSize(t kernel.Target) int {
+	if t.Class == kernel.CPU {
+		return 32
+	}
+	size := 256
+	for t.MaxInvocations > 0 && size > t.MaxInvocations {
+		size /= 2
+	}
+	return size
 }
 
 // emit builds one kernel of a reduction and its launch.
 func (r *reduction) emit(f *fold, src source, dst sink, sh sharing) Launch {
-	local := 256
-	if r.t.Class == kernel.CPU {
-		local = 32
-	}
+	local := max(sh.local, groupSize(r.t))
 	outs := axesSize(r.kept)
 	name := r.name
 	if src.partials > 0 {
