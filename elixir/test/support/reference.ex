@@ -37,6 +37,18 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    @doc """
+    Right operands for `op`. BinaryBackend shifts and raises integers of any size before it wraps, so small amounts
+    only; below zero it raises.
+    """
+    def amounts(op, _type) when op in [:left_shift, :right_shift], do: [0, 1, 3, 7, 8, 31, 63, 64, 100]
+
+    def amounts(:pow, type) do
+      if Nx.Type.integer?(Nx.Type.normalize!(type)), do: [0, 1, 2, 3, 7, 10, 33], else: hard(type)
+    end
+
+    def amounts(_op, type), do: hard(type)
+
     @doc "A tensor on BinaryBackend."
     def tensor(values, type, shape) do
       values
@@ -182,7 +194,8 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp number(bits, type) do
+    @doc "An element as a number."
+    def number(bits, type) do
       type |> template() |> Nx.BinaryBackend.from_binary(bits, []) |> Nx.to_number()
     end
   end
