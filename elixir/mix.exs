@@ -61,8 +61,8 @@ defmodule NxVulkan.MixProject do
     [
       licenses: ["Apache-2.0"],
       links: %{"GitHub" => @source},
-      # The sources of the port are staged into port/ for Hex.
-      files: ~w(lib port mix.exs .formatter.exs README.md LICENSE)
+      # "mix nx_vulkan.stage" puts the sources of the port and the licence into port/.
+      files: ~w(lib port mix.exs .formatter.exs)
     ]
   end
 

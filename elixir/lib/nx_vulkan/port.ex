@@ -23,6 +23,12 @@ defmodule Nx.Vulkan.Port do
 
   `call/3` waits for the answer. It watches the owner of the port, so a dying port gives an error at once.
 
+  ## Telemetry
+
+  `[:nx_vulkan, :port, :start]` when a port is ready, `[:nx_vulkan, :port, :fault]` when it has ended or did not come up.
+  Measurements: `:system_time`. Metadata: `:device`, `:epoch`, and `:info` (what the port said of the device) or
+  `:reason` (as in `Nx.Vulkan.DeviceError`).
+
   ## Configuration
 
     * `config :nx_vulkan, start: [0]` - devices to start with the application;

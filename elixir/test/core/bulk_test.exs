@@ -93,6 +93,20 @@ defmodule Nx.Vulkan.BulkTest do
     assert File.ls!(port.bulk.dir) == []
   end
 
+  test "an answer that nobody waits for any more leaves no file" do
+    port = VPort.get!(@device)
+    {id, handle} = Handle.new(port, 80_000)
+    :ok = VPort.upload(port, id, :f32, {20_000}, data(80_000))
+    assert {:ok, :ok} = VPort.call(port, {:sync, []})
+    VPort.cast(port, {:op, {:slow, :f32, {}, []}, [], []})
+    reader = spawn(fn -> VPort.read(port, id, 0, 80_000) end)
+    assert {:error, %DeviceError{reason: :timeout}} = VPort.read(port, id, 0, 80_000, 10)
+    Process.exit(reader, :kill)
+    assert {:ok, _} = VPort.call(port, :stats)
+    assert File.ls!(port.bulk.dir) == []
+    Handle.keep(handle)
+  end
+
   test "a file that is shorter than promised is an error" do
     FakePort.start_using(:short)
     port = VPort.get!(@device)
@@ -108,14 +122,19 @@ defmodule Nx.Vulkan.BulkTest do
     root = port.bulk.dir |> Path.dirname() |> Path.dirname()
 
     # No process has so high a number.
-    dead = Path.join(root, "nxvk-99999999")
-    alive = Path.join(root, "nxvk-1")
-    for dir <- [dead, alive], do: File.mkdir_p!(Path.join(dir, "0.1"))
-    on_exit(fn -> File.rm_rf!(alive) end)
+    mine = port.bulk.dir |> Path.dirname() |> Path.basename()
+    prefix = String.replace_suffix(mine, System.pid(), "")
+    dead = Path.join(root, prefix <> "99999999")
+    alive = Path.join(root, prefix <> "1")
+    # That number may live where this host cannot see it.
+    elsewhere = Path.join(root, "nxvk-0-99999999")
+    for dir <- [dead, alive, elsewhere], do: File.mkdir_p!(Path.join(dir, "0.1"))
+    on_exit(fn -> for dir <- [alive, elsewhere], do: File.rm_rf!(dir) end)
 
     Bulk.clean_stale()
     refute File.exists?(dead)
     assert File.exists?(alive)
+    assert File.exists?(elsewhere)
     assert File.exists?(port.bulk.dir)
   end
 end

@@ -272,6 +272,12 @@ defmodule Nx.Vulkan.PortFaultTest do
       Process.exit(port.owner, :kill)
       assert {:error, %DeviceError{reason: :port_died}} = Task.await(waiting)
       assert eventually(fn -> match?(%{epoch: e} when e > port.epoch, VPort.whereis(@device)) end)
+
+      # Where nobody starts the next one, that is seen too.
+      Application.put_env(:nx_vulkan, :max_restarts, 0)
+      {:ok, last} = VPort.restart(@device)
+      Process.exit(last.owner, :kill)
+      assert eventually(fn -> match?({:error, %DeviceError{reason: :down}}, VPort.start(@device)) end)
     end)
   end
 end

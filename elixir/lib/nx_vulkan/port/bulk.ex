@@ -5,7 +5,7 @@ defmodule Nx.Vulkan.Port.Bulk do
   The files live in a directory of their own, one for each port, readable by this user alone, under
   `$XDG_RUNTIME_DIR` (a tmpfs on most systems), `/dev/shm` or the temporary directory. Whoever reads a file deletes
   it. What is left behind is deleted when the port ends, and what a killed node left behind when the next one
-  starts: the directory's name holds the process id of its node.
+  starts: the directory's name holds the host and the process id of its node.
 
   `NXVK_BULK=stdio` turns bulk files off.
   """
@@ -40,6 +40,8 @@ defmodule Nx.Vulkan.Port.Bulk do
       Enum.find_value(roots(), fn root ->
         home = Path.join(root, node_dir(System.pid()))
         dir = Path.join(home, "#{device}.#{epoch}")
+        # Left by a node that had the same process id.
+        File.rm_rf(dir)
 
         with :ok <- private_dir(home),
              :ok <- private_dir(dir) do
@@ -116,7 +118,7 @@ defmodule Nx.Vulkan.Port.Bulk do
   """
   @spec delete(t(), binary()) :: :ok
   def delete(%__MODULE__{dir: dir}, name) do
-    _ = :file.delete(Path.join(dir, name), [:raw])
+    _ = :file.delete(Path.join(dir, Path.basename(name)), [:raw])
     :ok
   end
 
@@ -154,7 +156,13 @@ defmodule Nx.Vulkan.Port.Bulk do
     |> Enum.uniq()
   end
 
-  defp node_dir(pid), do: "nxvk-" <> pid
+  defp node_dir(pid), do: "nxvk-#{host()}-#{pid}"
+
+  # Process ids mean nothing to another host or container that shares the directory.
+  defp host do
+    {:ok, name} = :inet.gethostname()
+    [name, File.read_link("/proc/self/ns/pid")] |> :erlang.phash2() |> Integer.to_string(16)
+  end
 
   defp private_dir(dir) do
     case File.mkdir(dir) do

@@ -26,8 +26,8 @@ defmodule Nx.Vulkan.Port.Executable do
     case Enum.find(candidates(), &executable?/1) do
       nil ->
         {:error,
-         "there is no port program: looked for #{Enum.join(candidates(), ", ")}. " <>
-           "Build it with \"mix compile\" (needs Go) or set NXVK_PORT to an nxvk_port"}
+         "there is no port program: looked for #{looked()}. " <>
+           "Build it with \"mix deps.compile nx_vulkan --force\" (needs Go), or set NXVK_PORT to an nxvk_port"}
 
       path ->
         {:ok, path}
@@ -38,6 +38,13 @@ defmodule Nx.Vulkan.Port.Executable do
     case :code.priv_dir(:nx_vulkan) do
       {:error, _} -> []
       dir -> [Path.join(List.to_string(dir), @name)]
+    end
+  end
+
+  defp looked do
+    case candidates() do
+      [] -> "priv/#{@name} of the application :nx_vulkan, which is not in the code path"
+      paths -> Enum.join(paths, ", ")
     end
   end
 

@@ -178,14 +178,15 @@ defmodule Nx.Vulkan.Port.Owner do
       info: info
     })
 
+    Table.watch(state.device, state.epoch, self())
     telemetry([:nx_vulkan, :port, :start], state, %{info: info})
   end
 
   @impl true
   def handle_info({port, {:data, <<0, req::64, term::binary>>}}, %{port: port} = state) do
     case Table.take_call(req) do
-      # The caller has given up or died.
-      nil -> :ok
+      # The caller has given up or died, and reads no file.
+      nil -> discard(term, state)
       ref -> send(ref, {ref, term})
     end
 
@@ -226,6 +227,12 @@ defmodule Nx.Vulkan.Port.Owner do
 
   defp ours?(%VPort{epoch: epoch}, %{epoch: epoch}), do: true
   defp ours?(_, _), do: false
+
+  defp discard(term, %{bulk: %Bulk{} = bulk}) do
+    with {:ok, {:file, name, _}} <- Wire.reply(term), do: Bulk.delete(bulk, name)
+  end
+
+  defp discard(_, _), do: :ok
 
   # The fault is noted before this process ends: whoever sees it end can read it.
   defp fail(error, state) do

@@ -2,7 +2,7 @@ defmodule Nx.Vulkan.Port.Table do
   @moduledoc """
   What outlives a port: who waits for which reply, epochs, and why each port ended.
 
-  The tables are public and belong to this process, which does nothing else, so that a dying port takes none
+  The tables are public and belong to this process, which does little else, so that a dying port takes none
   of them along.
   """
 
@@ -23,7 +23,33 @@ defmodule Nx.Vulkan.Port.Table do
     Nx.Vulkan.Nursery.create()
     Nx.Vulkan.Handle.draw()
     once({Nx.Vulkan.Port, :ids}, fn -> :atomics.new(2, signed: true) end)
-    {:ok, nil}
+    {:ok, %{}}
+  end
+
+  @doc """
+  Watches the owner of a port: one that is killed cannot say that it is gone.
+  """
+  @spec watch(non_neg_integer(), pos_integer(), pid()) :: :ok
+  def watch(device, epoch, owner), do: GenServer.cast(__MODULE__, {:watch, device, epoch, owner})
+
+  @impl true
+  def handle_cast({:watch, device, epoch, owner}, owners) do
+    {:noreply, Map.put(owners, Process.monitor(owner), {device, epoch})}
+  end
+
+  @impl true
+  def handle_info({:DOWN, ref, :process, _, _}, owners) do
+    {{device, epoch}, owners} = Map.pop!(owners, ref)
+
+    case :persistent_term.get({Nx.Vulkan.Port, device}, nil) do
+      %Nx.Vulkan.Port{epoch: ^epoch} ->
+        :persistent_term.put({Nx.Vulkan.Port, device}, {:restarting, fault(device, epoch)})
+
+      _ ->
+        :ok
+    end
+
+    {:noreply, owners}
   end
 
   @doc """
@@ -42,19 +68,19 @@ defmodule Nx.Vulkan.Port.Table do
   end
 
   @doc """
-  Notes who waits for the reply to `req`.
+  Notes that the calling process waits for the reply to `req`.
   """
   @spec put_call(Nx.Vulkan.Wire.req(), reference(), Nx.Vulkan.Port.t()) :: true
   def put_call(req, ref, %{device: device, epoch: epoch}),
-    do: :ets.insert(@calls, {req, ref, device, epoch})
+    do: :ets.insert(@calls, {req, ref, device, epoch, self()})
 
   @doc """
-  Takes who waits for the reply to `req`.
+  Takes who waits for the reply to `req`: nobody any more, if it has given up or died.
   """
   @spec take_call(Nx.Vulkan.Wire.req()) :: reference() | nil
   def take_call(req) do
     case :ets.take(@calls, req) do
-      [{_, ref, _, _}] -> ref
+      [{_, ref, _, _, pid}] -> if Process.alive?(pid), do: ref
       [] -> nil
     end
   end
@@ -70,7 +96,7 @@ defmodule Nx.Vulkan.Port.Table do
   """
   @spec forget_calls(non_neg_integer(), pos_integer()) :: true
   def forget_calls(device, epoch) do
-    :ets.select_delete(@calls, [{{:_, :_, device, :"$1"}, [{:<, :"$1", epoch}], [true]}])
+    :ets.select_delete(@calls, [{{:_, :_, device, :"$1", :_}, [{:<, :"$1", epoch}], [true]}])
     true
   end
 
