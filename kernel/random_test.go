@@ -38,7 +38,7 @@ func FuzzCheckRun(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, edits []byte) {
 		c := kerneltest.Random(rand.New(rand.NewPCG(seed, 1)), anyTarget, 20)
-		mutate(c.Kernel, edits)
+		kerneltest.Mutate(c.Kernel, edits)
 		c.Kernel.Text()
 		c.Kernel.Hash()
 		if kernel.Check(c.Kernel) != nil {
@@ -47,49 +47,4 @@ func FuzzCheckRun(f *testing.F) {
 		m := kernel.Machine{Num: kernel.Exact, MaxSteps: 20000}
 		_ = m.Run(c.Kernel, c.Grid, c.Args) // an error is as good as none
 	})
-}
-
-// mutate edits fields of instructions: each edit is a place, a field and what to put there.
-func mutate(k *kernel.Kernel, edits []byte) {
-	var all []*kernel.Instr
-	var collect func(body []kernel.Instr)
-	collect = func(body []kernel.Instr) {
-		for i := range body {
-			all = append(all, &body[i])
-			collect(body[i].Body)
-			collect(body[i].Else)
-		}
-	}
-	collect(k.Body)
-	for ; len(edits) >= 4; edits = edits[4:] {
-		in := all[(int(edits[0])<<8+int(edits[1]))%len(all)]
-		n := edits[3]
-		switch edits[2] % 12 {
-		case 0:
-			in.Op = kernel.Op(n)
-		case 1:
-			in.Type = kernel.Type(n % 8)
-		case 2:
-			in.A = kernel.Value(n)
-		case 3:
-			in.B = kernel.Value(n)
-		case 4:
-			in.C = kernel.Value(int8(n))
-		case 5:
-			in.Imm = uint64(n) << (n % 60)
-		case 6:
-			in.Dst = kernel.Value(n)
-		case 7:
-			in.N = n
-		case 8:
-			in.Body = nil
-		case 9:
-			*in = *all[int(n)%len(all)]
-			in.Body, in.Else = nil, nil
-		case 10:
-			k.Local[n%3] = uint32(n)
-		case 11:
-			k.Values = int(n) * 2
-		}
-	}
 }

@@ -183,3 +183,29 @@ func BenchmarkEmit(b *testing.B) {
 	b.ReportMetric(float64(4*len(words)), "bytes")
 	b.ReportMetric(float64(c.Kernel.Values), "values")
 }
+
+// TestCheckedMutantsAreValid holds Check to what the emitter needs: a mutated kernel that checks, and
+// fits the device, gives a valid module.
+func TestCheckedMutantsAreValid(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for valid := 0; valid < 40; {
+		seed := rng.Uint64()
+		c := kerneltest.Random(rand.New(rand.NewPCG(seed, 1)), full, 20)
+		edits := make([]byte, 4+4*rng.IntN(3))
+		for i := range edits {
+			edits[i] = byte(rng.Uint32())
+		}
+		edits[2] %= 10 // leave the size of the workgroup and the number of values alone
+		before := c.Kernel.Text()
+		kerneltest.Mutate(c.Kernel, edits)
+		if c.Kernel.Text() == before || kernel.Check(c.Kernel) != nil {
+			continue
+		}
+		words, err := Emit(c.Kernel, full)
+		if err != nil {
+			t.Fatalf("seed %d, edits %v: %v", seed, edits, err)
+		}
+		validate(t, words)
+		valid++
+	}
+}

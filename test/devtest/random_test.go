@@ -14,7 +14,7 @@ func TestRandomKernels(t *testing.T) {
 	d := Open(t)
 	count, err := strconv.ParseUint(os.Getenv("NXVK_RANDOM"), 10, 64)
 	if err != nil {
-		count = 300
+		count = 100
 	}
 	failures := 0
 	for seed := range count {
