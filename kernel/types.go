@@ -2,7 +2,8 @@
 // hashable data. Generators in shaders/ build it, spirv/ emits it, and the interpreter in this
 // package runs it on the CPU as the oracle for tests. It must not know tensors, SPIR-V or Vulkan.
 //
-// Start reading at ir.go (the instructions), then builder.go (how generators make them).
+// Start reading at ir.go (the instructions), then builder.go (how generators make them), check.go (what
+// a kernel must fulfil), text.go (its text form and identity) and run.go (the interpreter).
 package kernel
 
 import "fmt"
