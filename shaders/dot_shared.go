@@ -63,8 +63,8 @@ func (s *sharedDot) choose() bool {
 		return false
 	}
 	s.chunks, s.length = 1, k
-	// Few results of a long sum: pieces of at least 256 positions.
-	if want := min(2*busy/groups, k/256); want > 1 {
+	// Few results of a long sum: pieces of at least 64 positions.
+	if want := min(2*busy/groups, k/64); want > 1 {
 		s.length = ((k+want-1)/want + s.tile.depth - 1) / s.tile.depth * s.tile.depth
 		s.chunks = (k + s.length - 1) / s.length
 	}
