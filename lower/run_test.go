@@ -184,7 +184,7 @@ func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, erro
 		for j, a := range s.Args {
 			switch a.Kind {
 			case ArgAddr:
-				args[j].Buf = bufs[a.Buf][a.Offset:]
+				args[j].Buf = bufs[a.Buf][a.Offset:reach(&s, a)]
 			case ArgImm:
 				args[j].Bits = a.Imm
 			case ArgValue:
@@ -250,4 +250,15 @@ func random(r *rand.Rand, s graph.Spec) tensor {
 		}
 	}
 	return t
+}
+
+// reach is the end of what a step says it touches through a pointer: a kernel that goes on is refused.
+func reach(s *Step, a Arg) uint64 {
+	var hi uint64
+	for _, x := range s.Access {
+		if x.Buf == a.Buf && x.Lo <= a.Offset {
+			hi = max(hi, x.Hi)
+		}
+	}
+	return hi
 }

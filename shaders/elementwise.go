@@ -52,7 +52,7 @@ type shape struct {
 
 func (r *Region) tuning(t kernel.Target) shape {
 	if t.Class == kernel.CPU {
-		return shape{local: 32, units: 16, most: 256}
+		return shape{local: 64, units: 16, most: 4096}
 	}
 	return shape{local: 256, units: 1, most: MaxGroups}
 }

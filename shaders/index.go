@@ -42,15 +42,18 @@ type Mapped struct {
 	Lo, Hi  int   // the element offsets in the buffer that it reaches, [Lo, Hi)
 }
 
+// wideFrom is the number of elements from which indices are I64. Tests lower it.
+var wideFrom = 1 << 31
+
 // Merge makes the map of a shape and the layouts of tensors of that shape.
 func Merge(shape graph.Shape, layouts ...graph.Layout) *IndexMap {
 	m := &IndexMap{Count: shape.Size(), Maps: make([]Mapped, len(layouts))}
 	for i, l := range layouts {
 		lo, hi := graph.Reach(shape, l)
 		m.Maps[i] = Mapped{Bias: l.Offset - lo, Lo: lo, Hi: hi}
-		m.Wide = m.Wide || hi-lo >= 1<<31
+		m.Wide = m.Wide || hi-lo >= wideFrom
 	}
-	m.Wide = m.Wide || m.Count >= 1<<31
+	m.Wide = m.Wide || m.Count >= wideFrom
 	// From the innermost axis out; the lists are built reversed.
 	for a := len(shape) - 1; a >= 0; a-- {
 		d := shape[a]
@@ -272,7 +275,9 @@ func (d Divisor) DivMod(b *kernel.Builder, n kernel.Value) (q, r kernel.Value) {
 const MaxGroups = 65535
 
 // GridStride runs body for every unit index below n (an index value), spread over the whole
-// dispatch of a one-dimensional grid: each invocation takes every (workgroups × workgroup size)th.
+// dispatch of a one-dimensional grid. On GPUs each invocation takes every (workgroups × workgroup size)th,
+// so that neighbours read neighbours. A processor runs one workgroup after another on a core: there each
+// takes a run of units, which caches and prefetching want (measured, f32 + f32 of 10 M: 1.2 to 3 times as fast).
 func GridStride(b *kernel.Builder, local int, n kernel.Value, body func(i kernel.Value)) {
 	t := b.TypeOf(n)
 	widen := func(v kernel.Value) kernel.Value {
@@ -281,9 +286,18 @@ func GridStride(b *kernel.Builder, local int, n kernel.Value, body func(i kernel
 		}
 		return v
 	}
-	first := b.Add(b.MulI(b.BuiltinValue(kernel.GroupX), local), b.BuiltinValue(kernel.LocalX))
-	step := b.MulI(b.BuiltinValue(kernel.GroupsX), local)
-	b.For(widen(first), n, widen(step), body)
+	group, lane := widen(b.BuiltinValue(kernel.GroupX)), widen(b.BuiltinValue(kernel.LocalX))
+	all := widen(b.MulI(b.BuiltinValue(kernel.GroupsX), local))
+	if b.T.Class != kernel.CPU {
+		b.For(b.Add(b.MulI(group, local), lane), n, all, body)
+		return
+	}
+	// Runs are whole multiples of the workgroup size.
+	run := b.MulI(b.Bin(kernel.UDiv, b.Add(n, b.AddI(all, -1)), all), local)
+	first := b.Mul(group, run)
+	end := b.Add(first, run)
+	end = b.Select(b.Cmp(kernel.ULt, end, n), end, n)
+	b.For(b.Add(first, lane), end, b.ConstInt(t, int64(local)), body)
 }
 
 // Groups is the grid of GridStride: enough workgroups for n units at perInvocation each, within what

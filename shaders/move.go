@@ -175,7 +175,7 @@ func (m *maker) start(name string, slot int, l Leaf, limit int, r kernel.Type) k
 // wideReach reports whether a tensor's elements lie 2^31 or more apart.
 func wideReach(x graph.Shape, l graph.Layout) bool {
 	lo, hi := graph.Reach(x, l)
-	return hi-lo >= 1<<31
+	return hi-lo >= wideFrom
 }
 
 // Slice reads a window of x with steps; starts[i] belongs to axis i and is clamped so that lengths[i]
@@ -194,7 +194,7 @@ func Slice(t kernel.Target, x Operand, starts []Leaf, out graph.Spec, lengths, s
 		window.Strides[i] = x.Layout.Strides[i] * s
 	}
 	im := Merge(out.Shape, graph.Contiguous(out.Shape), window)
-	im.Wide = im.Wide || hi-lo >= 1<<31
+	im.Wide = im.Wide || hi-lo >= wideFrom
 	f := newFlat("slice", t, graph.Spec{Type: to, Shape: out.Shape}, 1+len(starts), im.Wide)
 	r := f.indexType()
 	whole := &IndexMap{Maps: []Mapped{{Lo: lo, Hi: hi}}}
@@ -226,7 +226,7 @@ func startTypes(t kernel.Target, op graph.Op, starts []Leaf) error {
 
 func flatTuning(t kernel.Target) shape {
 	if t.Class == kernel.CPU {
-		return shape{local: 32, units: 32, most: 256}
+		return shape{local: 64, units: 16, most: 4096}
 	}
 	return shape{local: 256, units: 1, most: MaxGroups}
 }

@@ -68,7 +68,7 @@ func concatSome(t kernel.Target, xs []Operand, slot, slots int, out graph.Spec, 
 	tune := flatTuning(t)
 	f := &flat{maker: newMaker("concatenate."+out.Type.String(), t, tune.local), out: out, tune: tune, count: part.Size()}
 	lo, hi := graph.Reach(part, dst)
-	f.wide = hi-lo >= 1<<31
+	f.wide = hi-lo >= wideFrom
 	for _, x := range xs {
 		f.wide = f.wide || wideReach(x.Shape, x.Layout)
 	}
