@@ -7,6 +7,7 @@ import (
 
 	"nxvk/etf"
 	"nxvk/graph"
+	"nxvk/kernel"
 	"nxvk/lower"
 )
 
@@ -41,11 +42,22 @@ func (e *executor) info(q *request) *Failure {
 	e.writer.reply(q.req, etf.Map{
 		{Key: etf.Atom("version"), Value: Version},
 		{Key: etf.Atom("device"), Value: toTerm(e.dev.Info())},
-		{Key: etf.Atom("numerics"), Value: toTerm(e.target.Num)},
-		{Key: etf.Atom("target"), Value: toTerm(e.target)},
+		{Key: etf.Atom("numerics"), Value: toTerm(NumericsOf(e.target))},
 		{Key: etf.Atom("memory"), Value: toTerm(e.dev.Memory())},
 	})
 	return nil
+}
+
+// NumericsOf is what the probe saw of a device, under the names that info shows.
+func NumericsOf(t kernel.Target) map[string]bool {
+	n := t.Num
+	return map[string]bool{
+		"flush_f32": n.FlushF32, "flush_f64": n.FlushF64, // subnormals become zero
+		"fuse_f32": n.FuseF32, "fuse_f64": n.FuseF64, // a fused multiply-add rounds once
+		"div_f32": n.DivF32, "div_f64": n.DivF64, // division is correctly rounded
+		"sqrt_f32": n.SqrtF32, "sqrt_f64": n.SqrtF64, // and so is the square root
+		"slow_f64": t.SlowF64, // f64 far below half of f32's rate
+	}
 }
 
 // stats reports the counters.
@@ -209,7 +221,9 @@ func (e *executor) sync(q *request) *Failure {
 		return f
 	}
 	req := q.req
+	e.awaited++
 	e.stream.After(func(err error) {
+		e.awaited--
 		if err != nil {
 			e.check(err)
 			e.writer.fail(req, asFailure("sync", err))

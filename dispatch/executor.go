@@ -35,6 +35,7 @@ type executor struct {
 	files   uint64 // bulk files made so far
 	reads   []read // put off until the caller has read what waits for it
 	inReads int    // bytes of reads that the device is at
+	awaited int    // reads and syncs that the device is at
 	lost    *Failure
 	counts  counters
 
@@ -70,6 +71,9 @@ func (e *executor) run() {
 			continue
 		}
 		e.check(e.stream.Kick())
+		if e.awaited > 0 && e.spin() {
+			continue
+		}
 		select {
 		case <-e.queue.ready:
 		case <-e.stream.Completed():
@@ -80,6 +84,30 @@ func (e *executor) run() {
 			return
 		}
 	}
+}
+
+// spinFor is how long an answer that somebody waits for is looked for before the executor sleeps: a short kernel
+// takes less than waking up does.
+const spinFor = 50 * time.Microsecond
+
+// spin looks for the end of awaited work, and reports whether that, or a request, has come. A processor
+// as the device needs the time itself.
+func (e *executor) spin() bool {
+	if e.target.Class == kernel.CPU {
+		return false
+	}
+	was := e.awaited
+	for end := time.Now().Add(spinFor); time.Now().Before(end); {
+		if e.poll(); e.awaited < was {
+			return true
+		}
+		select {
+		case <-e.queue.ready:
+			return true
+		default:
+		}
+	}
+	return false
 }
 
 // close waits for the device and lets go of all memory: what the table holds, and what programs do.

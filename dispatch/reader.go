@@ -108,8 +108,11 @@ func (r *reader) next() (frame, recycle []byte, err error) {
 	buf := r.queue.largeBuffer(n)
 	m := copy(buf, r.chunk[r.at:r.end])
 	r.at += m
-	if _, err := io.ReadFull(r.in, buf[m:]); err != nil {
-		return nil, nil, eof(err)
+	if m < n {
+		r.flush()
+		if _, err := io.ReadFull(r.in, buf[m:]); err != nil {
+			return nil, nil, eof(err)
+		}
 	}
 	return buf, buf, nil
 }

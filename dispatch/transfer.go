@@ -174,8 +174,10 @@ func (e *executor) resume() {
 // start sends a read to the device. The answer leaves when the bytes are there.
 func (e *executor) start(r read) {
 	e.inReads += int(r.length)
+	e.awaited++
 	err := e.stream.Read(r.buf.Buffer, uint64(r.offset), uint64(r.length), func(data []byte, err error) {
 		e.inReads -= int(r.length)
+		e.awaited--
 		if err == nil {
 			err = e.answer(r, data)
 		}
@@ -187,6 +189,7 @@ func (e *executor) start(r read) {
 	})
 	if err != nil {
 		e.inReads -= int(r.length)
+		e.awaited--
 		r.buf.drop()
 		e.checkLost(err)
 		e.writer.fail(r.req, asFailure("read", err))

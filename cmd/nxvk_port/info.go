@@ -9,19 +9,18 @@ import (
 	"strings"
 
 	"nxvk/dispatch"
-	"nxvk/kernel"
 	"nxvk/vkrt"
 )
 
 // described is what info prints as JSON.
 type described struct {
-	Wire     int              `json:"wire"`
-	Devices  []vkrt.Info      `json:"devices"`
-	Chosen   int              `json:"chosen"` // index into devices; -1: none
-	Error    string           `json:"error,omitempty"`
-	Numerics *kernel.Numerics `json:"numerics,omitempty"`
-	Memory   *vkrt.MemStats   `json:"memory,omitempty"`
-	Cache    cacheInfo        `json:"cache"`
+	Wire     int             `json:"wire"`
+	Devices  []vkrt.Info     `json:"devices"`
+	Chosen   int             `json:"chosen"` // index into devices; -1: none
+	Error    string          `json:"error,omitempty"`
+	Numerics map[string]bool `json:"numerics,omitempty"`
+	Memory   *vkrt.MemStats  `json:"memory,omitempty"`
+	Cache    cacheInfo       `json:"cache"`
 }
 
 type cacheInfo struct {
@@ -51,7 +50,7 @@ func info(args []string) error {
 	} else {
 		defer p.device.Close()
 		mem := p.device.Memory()
-		d.Chosen, d.Numerics, d.Memory = p.device.Info().Index, &p.target.Num, &mem
+		d.Chosen, d.Numerics, d.Memory = p.device.Info().Index, dispatch.NumericsOf(p.target), &mem
 	}
 	d.Cache = cacheState()
 	if *asJSON {
@@ -115,9 +114,9 @@ func (d described) print() {
 			continue
 		}
 		n := d.Numerics
-		row("numerics", "%s", yes("correctly rounded: f32 divide", n.DivF32, "f32 sqrt", n.SqrtF32, "f64 divide", n.DivF64, "f64 sqrt", n.SqrtF64,
-			"fused multiply-add f32", n.FuseF32, "f64", n.FuseF64))
-		row("", "%s", yes("subnormals flushed f32", n.FlushF32, "f64", n.FlushF64))
+		row("numerics", "%s", yes("correctly rounded: f32 divide", n["div_f32"], "f32 sqrt", n["sqrt_f32"], "f64 divide", n["div_f64"], "f64 sqrt", n["sqrt_f64"]))
+		row("", "%s", yes("fused multiply-add f32", n["fuse_f32"], "f64", n["fuse_f64"], "subnormals flushed f32", n["flush_f32"], "f64", n["flush_f64"],
+			"slow f64", n["slow_f64"]))
 		row("memory", "at most %.1f GiB for tensors", float64(d.Memory.Limit)/(1<<30))
 	}
 	if d.Error != "" {
