@@ -320,8 +320,8 @@ func (d *Device) bufferTypes() (uint32, error) {
 // Info describes the device.
 func (d *Device) Info() Info { return d.phys.Info }
 
-// Close waits for the device, saves the pipeline cache and frees everything. Buffers, streams and pipelines of
-// the device must not be in use by other goroutines.
+// Close waits for the device, runs the callbacks of what was submitted, tells the others ErrClosed, saves the pipeline
+// cache and frees everything. Buffers, streams and pipelines of the device must not be in use by other goroutines.
 func (d *Device) Close() error {
 	if !d.closed.CompareAndSwap(false, true) {
 		return nil
@@ -345,6 +345,7 @@ func (d *Device) Close() error {
 	}
 	for _, b := range m.blocks {
 		d.freeBlock(b.mem)
+		b.mem.host = nil
 	}
 	m.blocks = nil
 	m.mu.Unlock()

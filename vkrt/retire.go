@@ -96,7 +96,9 @@ func (s *Stream) fail(err error) error {
 		return s.err
 	}
 	s.err = err
-	s.dev.log("error", fmt.Sprintf("stream failed with %d submissions in flight: %v", s.Pending(), err))
+	if err != ErrClosed {
+		s.dev.log("error", fmt.Sprintf("stream failed with %d submissions in flight: %v", s.Pending(), err))
+	}
 	for v := s.retired + 1; v <= s.next; v++ {
 		if l := &s.slots[v%uint64(len(s.slots))]; l.value == v {
 			s.release(l, err)

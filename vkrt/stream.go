@@ -180,13 +180,13 @@ func (l *slot) open(s *Stream) error {
 	return nil
 }
 
-// close frees what the stream holds. The device is idle.
+// close frees what the stream holds. The device is idle: callbacks of submitted work run as ever, those of work that
+// was only recorded get ErrClosed.
 func (s *Stream) close() {
-	s.completed.Store(1<<useBits - 1)
-	s.waiter.close()
-	if s.err == nil {
-		s.err = ErrClosed
+	if s.Poll() == nil {
+		s.fail(ErrClosed)
 	}
+	s.waiter.close()
 	for i := range s.slots {
 		l := &s.slots[i]
 		for _, a := range []*hostArena{&l.args, &l.up, &l.down} {

@@ -424,3 +424,39 @@ func TestFailure(t *testing.T) {
 		}
 	})
 }
+
+// TestClose: work that was submitted ends as ever; what was only recorded is told; later calls say that the device is closed.
+func TestClose(t *testing.T) {
+	variants(t, func(t *testing.T, o Options) {
+		d := openTest(t, o)
+		s, p := d.NewStream(), addPipeline(t, d)
+		const n = 1 << 18
+		a, b := allocTest(t, d, 4*n), allocTest(t, d, 4*n)
+		must(t, s.Upload(a, 0, make([]byte, 4*n)))
+		add(t, s, p, b, a, n, 6)
+		submitted := expect(t, s, b, n, "submitted", func(int) uint32 { return 6 })
+		must(t, s.Submit())
+		<-s.Completed()
+		s.Completed() // nobody listens
+		add(t, s, p, a, b, n, 1)
+		var recorded error
+		must(t, s.Read(a, 0, 4, func(data []byte, err error) { recorded = err }))
+		must(t, d.Close())
+		if !*submitted || recorded != ErrClosed {
+			t.Errorf("submitted read came: %v; recorded read: %v", *submitted, recorded)
+		}
+		_, err := d.Alloc(1)
+		_, perr := d.Pipeline("late", addWords)
+		for _, err := range []error{err, perr, s.Wait(), s.Kick(), s.Poll(), s.Upload(a, 0, []byte{1}), s.Dispatch(p, [3]uint32{1, 1, 1}, nil, nil), d.NewStream().Submit()} {
+			if err != ErrClosed {
+				t.Errorf("after Close: %v", err)
+			}
+		}
+		if a.Host() != nil {
+			t.Error("memory is still mapped")
+		}
+		a.Release()
+		b.Release()
+		must(t, d.Close())
+	})
+}
