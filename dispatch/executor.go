@@ -216,6 +216,7 @@ func (e *executor) op(q *request) *Failure {
 	if f := firstFailure(q.ins); f != nil {
 		return f
 	}
+	narrowScalars(q)
 	e.key = operandsKey(append(append(e.key[:0], 'o'), q.node...), q.ins)
 	p := e.programs.get(e.key)
 	if p == nil {
@@ -226,6 +227,16 @@ func (e *executor) op(q *request) *Failure {
 		e.programs.put(e.key, p)
 	}
 	return e.runProgram(p, q.ins, q.outs, func() string { return opName(q.node) })
+}
+
+// narrowScalars gives small whole numbers among an operation's host scalars a small type, so that their
+// kernel need not reckon with large ones.
+func narrowScalars(q *request) {
+	for i := range q.ins {
+		if in := &q.ins[i]; in.tensor == nil && in.typ.Int() && in.typ.Size() > 2 {
+			in.typ, in.bits = lower.NarrowInt(graph.Op(opName(q.node)), in.typ, in.bits)
+		}
+	}
 }
 
 // firstFailure is the failure of the first operand that has one.

@@ -371,6 +371,15 @@ func NarrowValue(op graph.Op, out, t graph.Type, bits uint64) (graph.Type, uint6
 	return t, bits
 }
 
+// NarrowInt is NarrowValue for whole numbers that arrive with a call, where the result's type is not
+// at hand: a number that s16 holds becomes one. f32 * 2 then stays in f32, where an s32 would take f64.
+func NarrowInt(op graph.Op, t graph.Type, bits uint64) (graph.Type, uint64) {
+	if _, ok := byValueOps[op]; !ok || !t.Int() || t.Size() <= 2 {
+		return t, bits
+	}
+	return NarrowValue(op, graph.S16, t, bits)
+}
+
 var byValueOps = func() map[graph.Op]struct{} {
 	m := map[graph.Op]struct{}{graph.OpSelect: {}, graph.OpClip: {}, graph.OpPad: {}}
 	for _, op := range graph.Binary {
