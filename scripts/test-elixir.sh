@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 elixir elixir/test/core.exs
 if scripts/nx-reachable.sh; then
-  (cd elixir && mix format --check-formatted && mix test)
+  (cd elixir && mix format --check-formatted && mix test test/nx)
 else
   echo "SKIPPED the Elixir tests that need Nx: set NX_PATH (and COMPLEX_PATH, TELEMETRY_PATH) or install Hex"
 fi
