@@ -54,8 +54,11 @@ func (l *lanesDot) chooseLanes() bool {
 	case n <= 32:
 		l.tile.cols = 4
 	}
-	size := l.out.Type.Size()
-	if len(l.fold.parts)*l.fold.parts[0].Size() > 8 || size < 4 || l.ins[0].Type.Size() < 4 || l.ins[1].Type.Size() < 4 {
+	f := &l.fold.fold
+	if l.fold.alone != nil {
+		f = l.fold.alone
+	}
+	if len(f.parts)*f.parts[0].Size() > 8 || l.out.Type.Size() < 4 || l.ins[0].Type.Size() < 4 || l.ins[1].Type.Size() < 4 {
 		// Pairs of F64 take twice the registers; narrow types take much code to widen and narrow, and
 		// compiling that takes longer than most programs run.
 		l.tile.rows, l.tile.cols = min(l.tile.rows, 4), min(l.tile.cols, 4)

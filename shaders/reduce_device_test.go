@@ -1,6 +1,7 @@
 package shaders_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -109,6 +110,35 @@ func TestSumBeyondF32(t *testing.T) {
 		got := d.Plan(t, p, [][]byte{buf}, 4)
 		if g := number(elemAt(got[0], 0, graph.F32), graph.F32); g != n {
 			t.Errorf("%s: the sum of %d ones is %v", name, n, g)
+		}
+	}
+}
+
+// Columns of a tensor too large for caches are gathered in bands, and are as good.
+func TestSumOfLongColumns(t *testing.T) {
+	const rows, cols = 1500, 1024
+	d := devtest.Open(t)
+	rng := rand.New(rand.NewPCG(31, 32))
+	buf := make([]byte, 4*rows*cols)
+	sums, mags := make([]float64, cols), make([]float64, cols)
+	for i := range rows * cols {
+		bits := graph.FromFloat(rng.NormFloat64(), graph.F32)
+		putElem(buf, i, graph.F32, bits)
+		v := number(bits, graph.F32)
+		sums[i%cols] += v
+		mags[i%cols] += math.Abs(v)
+	}
+	x := shaders.Operand{Spec: graph.Spec{Type: graph.F32, Shape: graph.Shape{rows, cols}}}
+	for name, target := range deviceTargets(t) {
+		p, err := shaders.Reduce(target, graph.OpSum, x, graph.Spec{Type: graph.F32, Shape: graph.Shape{cols}}, []int{0}, graph.AccCompensated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := d.Plan(t, p, [][]byte{buf}, 4*cols)
+		for c := range cols {
+			if e := math.Abs(number(elemAt(got[0], c, graph.F32), graph.F32) - sums[c]); e > mags[c]*0x1p-24 {
+				t.Fatalf("%s: column %d is off by %g, of magnitudes %g", name, c, e, mags[c])
+			}
 		}
 	}
 }

@@ -392,3 +392,66 @@ func TestReduceKernelsShared(t *testing.T) {
 		}
 	}
 }
+
+// Tensors beyond 2^31 elements are indexed with 64 bits, and their grids stay within every device's.
+func TestWideIndices(t *testing.T) {
+	big := shaders.Operand{Spec: graph.Spec{Type: graph.U8, Shape: graph.Shape{1 << 16, 1 << 17}}}
+	for name, target := range targets {
+		target.MaxGroups = [3]uint32{65535, 65535, 65535}
+		target.MaxShared, target.MaxInvocations = 32768, 256
+		var plans []*shaders.Plan
+		add := func(p *shaders.Plan, err error) {
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			plans = append(plans, p)
+		}
+		for _, axes := range [][]int{{0}, {1}, {0, 1}} {
+			n := len(axes) - 1 // both axes leave one element
+			shape := graph.Shape{1}
+			if n == 0 {
+				shape = graph.Shape{big.Shape[1-axes[0]]}
+			}
+			add(shaders.Reduce(target, graph.OpReduceMax, big, graph.Spec{Type: graph.U8, Shape: shape}, axes, 0))
+		}
+		add(shaders.ArgReduce(target, graph.OpArgMax, big, graph.Spec{Type: graph.S64}, -1, false))
+		add(shaders.Reduce(target, graph.OpAny, big, graph.Spec{Type: graph.U8, Shape: big.Shape}, nil, 0))
+		add(shaders.Dot(target, big, shaders.Operand{Spec: graph.Spec{Type: graph.U8, Shape: graph.Shape{1 << 17, 8}}},
+			graph.Spec{Type: graph.U8, Shape: graph.Shape{1 << 16, 8}}, graph.Attrs{ContractA: []int{1}, ContractB: []int{0}}))
+		for _, p := range plans {
+			for _, l := range p.Launches {
+				if err := kernel.Check(l.Kernel); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if l.Grid[0] == 0 || l.Grid[0] > 65535 || l.Grid[1] != 1 || l.Grid[2] != 1 {
+					t.Errorf("%s: %s over a grid of %v", name, l.Kernel.Name, l.Grid)
+				}
+			}
+		}
+	}
+	// Two elements 2^31 apart: their memory is never touched in between.
+	far := newTensorAt(graph.U8, 1<<31)
+	for _, name := range []string{"cpu", "discrete"} {
+		p, err := shaders.Reduce(targets[name], graph.OpSum, far.Operand, graph.Spec{Type: graph.U32}, []int{0}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := interpret(p, 4, far)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := elemAt(got, 0, graph.U32); g != 12 {
+			t.Errorf("%s: got %d, want 5+7", name, g)
+		}
+	}
+}
+
+// newTensorAt is {5, 7}, with 7 at the given element.
+func newTensorAt(t graph.Type, far int) tensor {
+	x := tensor{buf: make([]byte, (far+1)*t.Size())}
+	x.Spec = graph.Spec{Type: t, Shape: graph.Shape{2}}
+	x.Layout = graph.Layout{Strides: []int{far}}
+	putElem(x.buf, 0, t, 5)
+	putElem(x.buf, far, t, 7)
+	return x
+}
