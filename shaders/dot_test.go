@@ -178,7 +178,7 @@ func (c contractionCase) checkElement(target kernel.Target, got uint64, ra, rb [
 		}
 		return nil
 	}
-	sum, abs, flat, finite := new(big.Float).SetPrec(2000), new(big.Float).SetPrec(2000), 0.0, true
+	sum, abs, flat, finite := new(big.Float).SetPrec(320), new(big.Float).SetPrec(320), 0.0, true
 	small := (!target.F64 || target.SlowF64 || c.at.Acc == graph.AccF32) && out != graph.F64
 	over := false // beyond the range of an F32 accumulator, infinities of both signs may meet
 	for i := range ra {
@@ -188,7 +188,7 @@ func (c contractionCase) checkElement(target kernel.Target, got uint64, ra, rb [
 		over = over || small && math.Abs(fx*fy) > math.MaxFloat32/64
 		finite = finite && !math.IsNaN(fx) && !math.IsInf(fx, 0) && !math.IsNaN(fy) && !math.IsInf(fy, 0)
 		if finite {
-			p := new(big.Float).SetPrec(2000).Mul(exact(x, c.a.Type), exact(y, c.b.Type))
+			p := new(big.Float).SetPrec(320).Mul(exact(x, c.a.Type), exact(y, c.b.Type))
 			sum.Add(sum, p)
 			abs.Add(abs, p.Abs(p))
 		}
@@ -283,7 +283,8 @@ func TestDotForms(t *testing.T) {
 			{nil, nil, one(5000)}, {one(2), nil, one(3000)}, {one(9), one(9), one(1)}, {one(12), one(20), {5, 8}}, {one(20), one(24), one(900)}, {one(70), one(40), {3, 100}},
 		} {
 			for _, ty := range []graph.Type{graph.F32, graph.F16, graph.S8, graph.F64, graph.S64} {
-				if has(target, ty) {
+				// The shapes are the same for every type: each target tries some.
+				if has(target, ty) && (ty == graph.F32 || rng.IntN(4) == 0) {
 					randomContraction(rng, ty, ty, nil, s[0], s[1], s[2], false, true).check(t, name)
 				}
 			}

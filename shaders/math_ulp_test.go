@@ -40,7 +40,7 @@ func (k kind) ulpError(got float64, exact *big.Float) float64 {
 	if math.IsNaN(got) {
 		return math.Inf(1)
 	}
-	g := new(big.Float).SetPrec(2000)
+	g := new(big.Float).SetPrec(320)
 	if math.IsInf(got, 0) {
 		emax := -k.emin + 1
 		limit := new(big.Float).SetMantExp(big.NewFloat(2-math.Ldexp(1, -k.mant-1)), emax)

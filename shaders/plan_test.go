@@ -184,7 +184,7 @@ func number(bits uint64, t graph.Type) float64 {
 
 // exact is an element of a finite value, exactly.
 func exact(bits uint64, t graph.Type) *big.Float {
-	x := new(big.Float).SetPrec(2000)
+	x := new(big.Float).SetPrec(320)
 	switch {
 	case t.Float():
 		return x.SetFloat64(graph.ToFloat(bits, t))
@@ -201,7 +201,7 @@ func within(got uint64, t graph.Type, want, slack *big.Float) bool {
 		return graph.ToFloat(graph.FromFloat(f, t), t)
 	}
 	g := graph.ToFloat(got, t)
-	lo := round(new(big.Float).SetPrec(2000).Sub(want, slack))
-	hi := round(new(big.Float).SetPrec(2000).Add(want, slack))
+	lo := round(new(big.Float).SetPrec(320).Sub(want, slack))
+	hi := round(new(big.Float).SetPrec(320).Add(want, slack))
 	return lo <= g && g <= hi
 }

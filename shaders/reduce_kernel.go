@@ -274,11 +274,11 @@ func (k *reduceKernel) walk(o, from, to kernel.Value) [][]kernel.Value {
 		k.For(from, to, k.index(1), func(c kernel.Value) { k.joinPartial(accs[0], o, c) })
 		return [][]kernel.Value{k.get(accs[0])}
 	}
-	accs := k.newAccs(max(k.across, k.f.ways))
-	run := k.run
+	ways, run := k.f.ways, k.run
 	if k.across > 1 {
-		accs, run = accs[:k.across], k.runAcross
+		ways, run = k.across, k.runAcross
 	}
+	accs := k.newAccs(ways)
 	starts := k.starts(o)
 	rank := len(k.reduced.axes)
 	switch rank {
