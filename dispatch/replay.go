@@ -43,7 +43,7 @@ func Replay(cfg Config, recording io.Reader, tolerance float64, report func(Diff
 	var sum Summary
 	var frames [][]byte
 	calls := map[uint64]*asked{}
-	track := tracker{types: map[int64]graph.Type{}, programs: map[int64][]graph.Type{}, compiles: map[uint64][]graph.Type{}}
+	track := newTracker()
 	err := ReadRecording(recording, func(r Recorded) error {
 		sum.Recorded = r.Time
 		if r.ToPort() {
@@ -146,11 +146,17 @@ func (w *frameWriter) flush() error {
 	return err
 }
 
-// tracker knows the types of tensors, so that reads can be compared as numbers.
+// tracker knows what the tensors of a recording are, so that reads can be compared as numbers and
+// programs shown.
 type tracker struct {
-	types    map[int64]graph.Type
-	programs map[int64][]graph.Type
-	compiles map[uint64][]graph.Type
+	specs    map[int64]graph.Spec
+	programs map[int64][]graph.Spec // results by program
+	compiles map[uint64][]graph.Spec
+	graph    func(*graph.Graph) // told each op and each compiled graph, if not nil
+}
+
+func newTracker() *tracker {
+	return &tracker{specs: map[int64]graph.Spec{}, programs: map[int64][]graph.Spec{}, compiles: map[uint64][]graph.Spec{}}
 }
 
 // request takes note of a frame to the port, and yields what is asked if it is a call.
@@ -171,30 +177,38 @@ func (t *tracker) request(frame []byte) (uint64, *asked) {
 	switch v {
 	case verbUpload, verbUploadPart:
 		id := d.Int()
-		t.types[id], _ = readType(&d)
+		if s, err := readSpec(&d); err == nil {
+			t.specs[id] = s
+		}
 	case verbOp:
 		var n graph.Node
 		if readNode(&d, &n, false) == nil {
-			d.Skip()
+			g := &graph.Graph{Params: t.params(&d)}
 			for _, id := range d.Ints(nil) {
-				t.types[id] = n.Type
+				t.specs[id] = n.Spec
 			}
+			for i := range g.Params {
+				n.In = append(n.In, graph.Ref(i))
+			}
+			g.Nodes, g.Outs = []graph.Node{n}, []graph.Ref{graph.Ref(len(g.Params))}
+			t.tell(g)
 		}
 	case verbRun:
 		p := d.Int()
 		d.Skip()
 		for i, id := range d.Ints(nil) {
 			if i < len(t.programs[p]) {
-				t.types[id] = t.programs[p][i]
+				t.specs[id] = t.programs[p][i]
 			}
 		}
 	case verbCompile:
 		if g, err := readGraph(&d); err == nil && graph.Verify(g) == nil {
-			var ts []graph.Type
+			var ss []graph.Spec
 			for _, r := range g.Outs {
-				ts = append(ts, g.SpecOf(r).Type)
+				ss = append(ss, g.SpecOf(r))
 			}
-			t.compiles[req] = ts
+			t.compiles[req] = ss
+			t.tell(g)
 		}
 	}
 	if !call {
@@ -203,10 +217,52 @@ func (t *tracker) request(frame []byte) (uint64, *asked) {
 	a := &asked{verb: v, what: fmt.Sprintf("%v, request %d", v, req)}
 	if v == verbRead {
 		id := d.Int()
-		a.typ = t.types[id]
+		a.typ = t.specs[id].Type
 		a.what = fmt.Sprintf("read of tensor %d %v, request %d", id, a.typ, req)
 	}
 	return req, a
+}
+
+// params reads operands as parameters. Layouts are not in a recording: tensors count as contiguous.
+func (t *tracker) params(d *etf.Decoder) []graph.Param {
+	var ps []graph.Param
+	l := d.List()
+	for i := 0; i < l.N && d.Err() == nil; i++ {
+		if d.Peek() == etf.KindTuple {
+			d.TupleOf(2)
+			typ, _ := readType(d)
+			d.Skip()
+			ps = append(ps, graph.Param{Spec: graph.Spec{Type: typ, Shape: graph.Shape{}}, ByValue: true})
+			continue
+		}
+		ps = append(ps, graph.Param{Spec: t.specs[d.Int()]})
+	}
+	d.EndList(l)
+	return ps
+}
+
+func (t *tracker) tell(g *graph.Graph) {
+	if t.graph != nil && graph.Verify(g) == nil {
+		t.graph(g)
+	}
+}
+
+// Graphs calls f with each op and compiled graph of a recording, equal ones once, as if every operand were contiguous.
+func Graphs(recording io.Reader, f func(*graph.Graph)) error {
+	seen := map[string]bool{}
+	track := newTracker()
+	track.graph = func(g *graph.Graph) {
+		if key := string(graph.AppendKey(nil, g)); !seen[key] {
+			seen[key] = true
+			f(g)
+		}
+	}
+	return ReadRecording(recording, func(r Recorded) error {
+		if r.ToPort() {
+			track.request(r.Frame)
+		}
+		return nil
+	})
 }
 
 // reply takes note of the number that a program got.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"nxvk/dispatch"
+	"nxvk/graph"
+	"nxvk/lower"
 	"nxvk/vkrt"
 )
 
@@ -34,8 +37,12 @@ type cacheInfo struct {
 func info(args []string) error {
 	f := flag.NewFlagSet("info", flag.ContinueOnError)
 	asJSON := f.Bool("json", false, "print JSON")
-	if err := flags(f, args, 0, "info [--json]"); err != nil {
+	program := f.String("program", "", "print what the graphs of a `recording` become on this device")
+	if err := flags(f, args, 0, "info [--json] [--program FILE]"); err != nil {
 		return err
+	}
+	if *program != "" {
+		return programs(*program)
 	}
 	d := described{Wire: dispatch.Version, Chosen: -1}
 	devices, err := vkrt.Devices()
@@ -60,6 +67,32 @@ func info(args []string) error {
 	}
 	d.print()
 	return nil
+}
+
+// programs prints each graph of a recording with the program that it becomes: kernels, buffers, steps.
+func programs(path string) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	l := logger()
+	p, err := open(l, logTo(l))
+	if err != nil {
+		return err
+	}
+	defer p.device.Close()
+	out := bufio.NewWriter(os.Stdout)
+	defer out.Flush()
+	return dispatch.Graphs(in, func(g *graph.Graph) {
+		fmt.Fprintf(out, "%v\n", g)
+		low, err := lower.Lower(g, p.target)
+		if err != nil {
+			fmt.Fprintf(out, "not on this device: %v\n\n", err)
+			return
+		}
+		fmt.Fprintf(out, "%v\n", low)
+	})
 }
 
 func cacheState() cacheInfo {

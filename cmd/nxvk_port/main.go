@@ -3,6 +3,7 @@
 //
 //	nxvk_port [serve]           serve a node: what the nx_vulkan package starts
 //	nxvk_port info [--json]     describe the devices and the one that would be used
+//	nxvk_port info --program F  print what the graphs of a recording become on this device
 //	nxvk_port replay FILE       run a recording again, compare its answers and time it
 //	nxvk_port bench             measure round trips, chains, memory and matmul; JSON lines
 //	nxvk_port version

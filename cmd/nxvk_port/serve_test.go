@@ -209,6 +209,10 @@ func TestRecordingOfAProcess(t *testing.T) {
 	if err != nil || sum.Frames != 4 || sum.Calls != 2 || sum.Compared != 1 || sum.Different != 0 {
 		t.Errorf("replay: %s %v", out, err)
 	}
+	out, err = command(t, "info", "--program", path).Output()
+	if err != nil || !strings.Contains(string(out), "= exp p0") || !strings.Contains(string(out), "step 0: exp") {
+		t.Errorf("info --program: %v\n%s", err, out)
+	}
 }
 
 func TestInfo(t *testing.T) {
