@@ -302,27 +302,27 @@ defmodule MNIST do
   end
 
   defp compare(step, state, training, batch, steps, file) do
-    IO.puts("           #{steps} steps on the device, then on Nx.BinaryBackend, which takes its time")
-    {device, fallbacks} = Nx.Vulkan.Fallback.count_total(fn -> losses(Nx.Vulkan.Backend, step, state, training, batch, steps) end)
-    binary = losses(Nx.BinaryBackend, step, state, training, batch, steps)
+    {device, fallbacks} =
+      Nx.Vulkan.Fallback.count_total(fn ->
+        losses(Nx.Vulkan.Backend, step, state, training, batch, steps)
+      end)
+
+    IO.puts("           #{steps} steps on the device done; now Nx.BinaryBackend, which takes its time")
+    out = file && File.open!(file, [:write])
+
+    binary =
+      losses(Nx.BinaryBackend, step, state, training, batch, steps, fn i, loss ->
+        IO.write("\r           step #{i} of #{steps}, loss #{loss} ")
+        if out, do: IO.write(out, "#{i} #{Enum.at(device, i - 1)} #{loss}\n")
+      end)
+
     worst = device |> Enum.zip_with(binary, &difference/2) |> Enum.max()
-
-    if file do
-      lines =
-        [device, binary]
-        |> Enum.zip_with(& &1)
-        |> Enum.with_index(1)
-        |> Enum.map(fn {[d, b], i} -> "#{i} #{d} #{b}\n" end)
-
-      File.write!(file, lines)
-    end
-
-    IO.puts("fallbacks  #{fallbacks}")
+    IO.puts("\nfallbacks  #{fallbacks}")
     IO.puts("losses     #{hd(device)} … #{List.last(device)}; differ by #{format(worst)} at most, relatively")
     worst <= 1.0e-5 and fallbacks == 0
   end
 
-  defp losses(backend, step, state, training, batch, steps) do
+  defp losses(backend, step, state, training, batch, steps, seen \\ fn _, _ -> :ok end) do
     Nx.with_default_backend(backend, fn ->
       training
       |> Stream.cycle()
@@ -332,7 +332,9 @@ defmodule MNIST do
       |> Enum.map_reduce(state, fn {digits, t}, state ->
         {pixels, classes} = tensors(digits)
         {loss, state} = step.(state, t, pixels, classes)
-        {Nx.to_number(loss), state}
+        loss = Nx.to_number(loss)
+        seen.(t, loss)
+        {loss, state}
       end)
       |> elem(0)
     end)
