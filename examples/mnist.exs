@@ -9,6 +9,8 @@
 #     --binary-steps N  steps on Nx.BinaryBackend, for its speed and its losses (3)
 #     --steps N         instead of epochs: N steps, each loss held against Nx.BinaryBackend's
 #     --losses FILE     with --steps: writes "step device binary" lines there
+#     --record FILE     with --steps: writes the session there, compressed, with BinaryBackend's losses for answers:
+#                       gzip -dc FILE | nxvk_port replay --rel 1e-5 - trains again without a BEAM
 #
 # 784-128-10 with relu, softmax cross-entropy and Adam, through Nx.Defn.value_and_grad and the evaluator: every
 # operation is sent one by one. Exits with 1 when a step fell back to the host, a loss differs from
@@ -166,10 +168,12 @@ defmodule MNIST do
           batch: :integer,
           binary_steps: :integer,
           steps: :integer,
-          losses: :string
+          losses: :string,
+          record: :string
         ]
       )
 
+    if opts[:record], do: MNIST.Recording.start()
     device = Nx.Vulkan.info()[:device] || %{}
     IO.puts("device     #{device[:name]} (#{device[:class]})")
 
@@ -187,7 +191,7 @@ defmodule MNIST do
     ok =
       case opts[:steps] do
         nil -> train(step, state, training, held_out, batch, opts)
-        steps -> compare(step, state, training, batch, steps, opts[:losses])
+        steps -> compare(step, state, training, batch, steps, opts)
       end
 
     System.halt(if ok, do: 0, else: 1)
@@ -205,6 +209,7 @@ defmodule MNIST do
   defp train(step, state, training, held_out, batch, opts) do
     Nx.default_backend(Nx.Vulkan.Backend)
     epochs = Keyword.get(opts, :epochs, 3)
+    state = Nx.backend_copy(state, Nx.Vulkan.Backend)
     # Warm: kernels are made on their first use.
     {pixels, classes} = tensors(Enum.take(training, batch))
     {first, _} = step.(state, 1, pixels, classes)
@@ -301,14 +306,15 @@ defmodule MNIST do
     worst <= 1.0e-5
   end
 
-  defp compare(step, state, training, batch, steps, file) do
+  defp compare(step, state, training, batch, steps, opts) do
     {device, fallbacks} =
       Nx.Vulkan.Fallback.count_total(fn ->
         losses(Nx.Vulkan.Backend, step, state, training, batch, steps)
       end)
 
+    recording = opts[:record] && MNIST.Recording.stop()
     IO.puts("           #{steps} steps on the device done; now Nx.BinaryBackend, which takes its time")
-    out = file && File.open!(file, [:write])
+    out = opts[:losses] && File.open!(opts[:losses], [:write])
 
     binary =
       losses(Nx.BinaryBackend, step, state, training, batch, steps, fn i, loss ->
@@ -316,6 +322,7 @@ defmodule MNIST do
         if out, do: IO.write(out, "#{i} #{Enum.at(device, i - 1)} #{loss}\n")
       end)
 
+    if recording, do: MNIST.Recording.write(recording, binary, opts[:record])
     worst = device |> Enum.zip_with(binary, &difference/2) |> Enum.max()
     IO.puts("\nfallbacks  #{fallbacks}")
     IO.puts("losses     #{hd(device)} … #{List.last(device)}; differ by #{format(worst)} at most, relatively")
@@ -324,6 +331,8 @@ defmodule MNIST do
 
   defp losses(backend, step, state, training, batch, steps, seen \\ fn _, _ -> :ok end) do
     Nx.with_default_backend(backend, fn ->
+      state = Nx.backend_copy(state, backend)
+
       training
       |> Stream.cycle()
       |> Stream.chunk_every(batch)
@@ -364,6 +373,60 @@ defmodule MNIST do
   defp percent(x), do: "#{:io_lib.format("~.1f", [100 * x])} %"
   defp format(x), do: :io_lib.format("~.2e", [x * 1.0])
   defp seconds(us), do: Float.round(us / 1.0e6, 1)
+end
+
+defmodule MNIST.Recording do
+  # A recording of the port (docs/WIRE.md), whose reads of losses are answered by other numbers.
+
+  def start do
+    path = Path.join(System.tmp_dir!(), "mnist.#{System.pid()}.rec")
+    System.put_env("NXVK_RECORD", path)
+    # Every byte within the recording.
+    System.put_env("NXVK_BULK", "stdio")
+    {:ok, _} = Nx.Vulkan.Port.restart(0)
+  end
+
+  # The bytes recorded. The next port records nothing.
+  def stop do
+    Nx.Vulkan.flush()
+    Nx.Vulkan.Port.stop(0)
+    path = System.fetch_env!("NXVK_RECORD")
+    System.delete_env("NXVK_RECORD")
+    recording = File.read!(path)
+    File.rm!(path)
+    recording
+  end
+
+  def write(<<"NXVKREC1", frames::binary>>, losses, path) do
+    {frames, {[], _}} = answer(frames, [], {losses, MapSet.new()})
+    File.write!(path, :zlib.gzip(["NXVKREC1" | frames]))
+    IO.puts("\nrecording  #{path}, #{File.stat!(path).size} bytes")
+  end
+
+  defp answer(<<way, us::64-little, n::32-little, frame::binary-size(n), rest::binary>>, acc, state) do
+    {frame, state} = if way == 0, do: request(frame, state), else: reply(frame, state)
+    answer(rest, [acc | [<<way, us::64-little, byte_size(frame)::32-little>>, frame]], state)
+  end
+
+  defp answer(<<>>, acc, state), do: {acc, state}
+
+  defp request(frame, {losses, reads}) do
+    case :erlang.binary_to_term(frame) do
+      {req, {:read, _id, 0, 4}} -> {frame, {losses, MapSet.put(reads, req)}}
+      _ -> {frame, {losses, reads}}
+    end
+  end
+
+  defp reply(<<0, req::64, _::binary>> = frame, {losses, reads}) do
+    if req in reads do
+      [loss | losses] = losses
+      {<<0, req::64, :erlang.term_to_binary({:ok, <<loss::float-32-little>>})::binary>>, {losses, reads}}
+    else
+      {frame, {losses, reads}}
+    end
+  end
+
+  defp reply(event, state), do: {event, state}
 end
 
 MNIST.main(System.argv())

@@ -25,7 +25,9 @@ defmodule Nx.Vulkan.Fallback do
   (`from_binary`, `to_binary`, `inspect`, copies and transfers), and arithmetic of host scalars alone, such
   as a loop counter.
 
-  Counting and refusing are per process: tasks that a function starts are not seen.
+  Counting and refusing are per process: tasks that a function starts are not seen. To watch all processes, attach
+  to the telemetry event `[:nx_vulkan, :fallback]`: measurements `%{count: 1}`, metadata `%{callback: name,
+  arity: arity, reason: why}`.
 
   ## What a fallback does
 
@@ -108,7 +110,11 @@ defmodule Nx.Vulkan.Fallback do
       counts -> Process.put(@counts, Map.update(counts, callback, 1, &(&1 + 1)))
     end
 
-    :ok
+    :telemetry.execute([:nx_vulkan, :fallback], %{count: 1}, %{
+      callback: name,
+      arity: elem(callback, 1),
+      reason: why
+    })
   end
 
   defp note(:allow, _callback, _args, _why), do: :ok
