@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"nxvk/graph"
+	"nxvk/kernel"
 	"nxvk/shaders"
 )
 
@@ -126,6 +127,8 @@ func TestBinaryOnDevice(t *testing.T) {
 				binaryOnce(t, m, r, op, a, a, 150)
 			}
 			for k := 0; k < 3; k++ {
+				m := m
+				m.Class = kernel.Discrete
 				binaryOnce(t, m, r, op, graph.Types[r.Intn(len(graph.Types))], graph.Types[r.Intn(len(graph.Types))], 150)
 			}
 		})

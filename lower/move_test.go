@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"nxvk/graph"
+	"nxvk/kernel"
 	"nxvk/shaders"
 	"nxvk/test/devtest"
 )
@@ -384,12 +385,15 @@ func moveOnce(t *testing.T, r *rand.Rand, c trial, m machine) {
 	}
 }
 
+// TestMovesOnDevice runs the kernels of the device's own class, and those for GPUs.
 func TestMovesOnDevice(t *testing.T) {
 	m := onDevice(t)
+	classes := []kernel.Class{m.Class, kernel.Discrete}
 	for op, make := range moveTrials {
 		r := rand.New(rand.NewSource(8))
-		for _, ty := range graph.Types {
+		for i, ty := range graph.Types {
 			if shaders.Has(m.Target, ty) {
+				m.Class = classes[i&1]
 				t.Run(string(op), func(t *testing.T) { moveOnce(t, r, make(r, ty), m) })
 			}
 		}
