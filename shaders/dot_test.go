@@ -313,6 +313,9 @@ func TestDotKernelsShared(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, l := range p.Launches {
+					if err := kernel.Fits(l.Kernel, target); err != nil {
+						t.Error(err)
+					}
 					h := l.Kernel.Hash()
 					if batch > 16 && !seen[h] {
 						t.Errorf("%s: a new kernel for case %d at batch size %d", name, i, batch)

@@ -109,7 +109,7 @@ func (in *input) loads(off kernel.Value, n int) []kernel.Value {
 	w := in.w
 	at := w.ShrUI(w.offset(off), bits.TrailingZeros(uint(n)))
 	size := in.x.Type.Size()
-	if w.T.Class != kernel.CPU || size == 8 {
+	if !w.packs() || size == 8 {
 		copy(out, w.LoadV(in.view(in.mem(), n), at, n))
 	} else {
 		// Processors gather: a load's cost is by lane, not by byte. So neighbours come in one integer.
@@ -120,6 +120,9 @@ func (in *input) loads(off kernel.Value, n int) []kernel.Value {
 	}
 	return out
 }
+
+// packs reports whether neighbours travel in one integer.
+func (w *writer) packs() bool { return w.T.Class == kernel.CPU && w.T.I64 && w.T.Mem16 }
 
 // unpack reads bytes bytes at index at, in units of as many, and takes them apart.
 func (in *input) unpack(out []kernel.Value, at kernel.Value, bytes int) {
@@ -186,7 +189,7 @@ func (o *output) store(at kernel.Value, vs []kernel.Value) {
 		return
 	}
 	at = w.ShrUI(at, bits.TrailingZeros(uint(n)))
-	if w.T.Class != kernel.CPU || o.typ.Size() != 4 {
+	if !w.packs() || o.typ.Size() != 4 {
 		w.StoreV(o.view(MemOf(o.typ), n), at, vs)
 		return
 	}

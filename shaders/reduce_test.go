@@ -383,6 +383,9 @@ func TestReduceKernelsShared(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, l := range p.Launches {
+					if err := kernel.Fits(l.Kernel, target); err != nil {
+						t.Error(err)
+					}
 					h := l.Kernel.Hash()
 					if batch > 16 && !seen[h] {
 						t.Errorf("%s: a new kernel for %v over %v", name, c.shape, c.axes)
