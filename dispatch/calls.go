@@ -98,10 +98,7 @@ func (e *executor) stats(q *request) *Failure {
 
 // compiled is a graph that compile took. It is bound when it runs, for the layouts of what it runs
 // on, and bound again should the cache have let it go.
-type compiled struct {
-	graph *graph.Graph
-	name  string // the operation that a failure names
-}
+type compiled struct{ graph *graph.Graph }
 
 // compile verifies a graph and lowers it. Equal graphs are one program.
 func (e *executor) compile(q *request) *Failure {

@@ -33,7 +33,6 @@ type reader struct {
 
 	chunk      []byte // what has been read and not handed on: chunk[at:end]
 	at, end    int
-	skip       int // bytes of an oversized frame still to be thrown away
 	tensors    map[uint64]*tensor
 	partial    map[uint64]*upload // uploads that wait for more pieces
 	batch      *batch

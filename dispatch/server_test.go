@@ -422,9 +422,6 @@ func TestPlan(t *testing.T) {
 
 // Memory that later frees give back serves an op that waits for it.
 func TestOutOfMemory(t *testing.T) {
-	if testing.Short() {
-		t.SkipNow()
-	}
 	cfg := config(t)
 	d, err := vkrt.Open(vkrt.Options{CacheDir: "-", Limit: 64 << 20})
 	must(t, err)
