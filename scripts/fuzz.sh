@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs every native fuzz target of the Go packages for FUZZTIME (default 30s) each.
+# Runs every native fuzz target of the Go packages for FUZZTIME (default 30s) each, then sends the port a million
+# mutated frames.
 set -eu
 cd "$(dirname "$0")/.."
 for pkg in $(go list ./...); do
@@ -8,3 +9,5 @@ for pkg in $(go list ./...); do
     go test "$pkg" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}"
   done
 done
+echo "a million mutated frames to the port"
+NXVK_FUZZ_FRAMES="${NXVK_FUZZ_FRAMES:-1000000}" go test ./dispatch -run '^TestMutatedFrames$' -timeout 60m
