@@ -151,7 +151,7 @@ defmodule MNIST.Model do
     {w - rate * m / (Nx.sqrt(v) + @epsilon), m, v}
   end
 
-  defn guesses(params, pixels), do: Nx.argmax(logits(params, pixels), axis: 1)
+  defn(guesses(params, pixels), do: Nx.argmax(logits(params, pixels), axis: 1))
 end
 
 defmodule MNIST do
@@ -218,7 +218,9 @@ defmodule MNIST do
     {{state, seconds, steps}, fallbacks} =
       Nx.Vulkan.Fallback.count(fn ->
         Enum.reduce(1..epochs, {state, 0.0, 0}, fn epoch, {state, seconds, steps} ->
-          {state, us, count} = epoch(step, state, shuffle(training, epoch), batch, epoch, epochs, steps, held_out)
+          {state, us, count} =
+            epoch(step, state, shuffle(training, epoch), batch, epoch, epochs, steps, held_out)
+
           {state, seconds + us / 1.0e6, steps + count}
         end)
       end)
@@ -227,7 +229,10 @@ defmodule MNIST do
     {params, _, _} = state
     {accuracy, guesses} = accuracy(params, held_out)
 
-    IO.puts("\nspeed      #{Float.round(speed, 1)} steps/s, #{Float.round(1000 / speed, 2)} ms a step of #{batch}")
+    IO.puts(
+      "\nspeed      #{Float.round(speed, 1)} steps/s, #{Float.round(1000 / speed, 2)} ms a step of #{batch}"
+    )
+
     agree = binary(step, training, batch, Keyword.get(opts, :binary_steps, 3), speed)
     total = fallbacks |> Map.values() |> Enum.sum()
     IO.puts("fallbacks  #{total} in #{steps} steps#{if total > 0, do: ": " <> inspect(fallbacks)}")
@@ -270,7 +275,10 @@ defmodule MNIST do
   defp progress(epoch, epochs, i, count, loss) do
     done = div(30 * i, count)
     bar = String.duplicate("█", done) <> String.duplicate("·", 30 - done)
-    IO.write("\repoch #{epoch}/#{epochs}  #{bar} #{i}/#{count}  loss #{:io_lib.format("~.4f", [Nx.to_number(loss)])} ")
+
+    IO.write(
+      "\repoch #{epoch}/#{epochs}  #{bar} #{i}/#{count}  loss #{:io_lib.format("~.4f", [Nx.to_number(loss)])} "
+    )
   end
 
   defp accuracy(params, digits) do
@@ -302,7 +310,10 @@ defmodule MNIST do
       "           Nx.BinaryBackend here: #{Float.round(binary_speed, 2)} steps/s, so #{round(speed / binary_speed)} times as fast"
     )
 
-    IO.puts("losses     the first #{steps} differ from Nx.BinaryBackend's by #{format(worst)} at most, relatively")
+    IO.puts(
+      "losses     the first #{steps} differ from Nx.BinaryBackend's by #{format(worst)} at most, relatively"
+    )
+
     worst <= 1.0e-5
   end
 

@@ -39,32 +39,34 @@ defmodule Nx.Vulkan.Backend.Eager do
 
   defp send_op(name, %T{type: type, shape: shape} = out, operands, whole, attrs, args) do
     with wire when wire != nil <- Types.wire(type),
-         true <- Host.device_types?(operands) do
+         types when types != nil <- types(operands) do
       Host.check!(name, wire, operands)
       like = like(operands)
       port = Port.get!(like.device)
-      {terms, types, held} = load(operands, whole, port)
 
-      case Plan.tier(port, name, wire, types, fn -> plan(name, wire, shape, attrs, operands, terms) end) do
-        :device -> :ok
-        :host -> Fallback.note(name, args, "the device cannot, the port's CPU does")
-        :none -> :none
-      end
-      |> case do
-        :ok ->
-          {id, handle} = Handle.new(port, Types.bytes(type, size(shape)))
-          Port.cast(port, {:op, {name, wire, shape, attrs}, terms, [id]})
-          Handle.keep(held)
-          if like.errors == :sync, do: sync!(port, id, handle)
-          %{out | data: %{like | state: handle}}
-
-        :none ->
-          Handle.keep(held)
-          Host.fallback(name, args, "neither the device nor the port can")
+      # Before anything moves, so that a refusal costs nothing.
+      case Plan.tier(port, name, wire, types, fn -> plan(name, wire, shape, attrs, operands, whole) end) do
+        :device -> cast(port, like, name, wire, out, operands, whole, attrs)
+        :host -> cast_to_host(port, like, name, wire, out, operands, whole, attrs, args)
+        :none -> Host.fallback(name, args, "neither the device nor the port can")
       end
     else
-      _ -> Host.fallback(name, args, "no device tensor has its type")
+      nil -> Host.fallback(name, args, "no device tensor has its type")
     end
+  end
+
+  defp cast_to_host(port, like, name, wire, out, operands, whole, attrs, args) do
+    Fallback.note(name, args, "the device cannot, the port's CPU does")
+    cast(port, like, name, wire, out, operands, whole, attrs)
+  end
+
+  defp cast(port, like, name, wire, %T{type: type, shape: shape} = out, operands, whole, attrs) do
+    {terms, held} = load(operands, whole, port, [], [])
+    {id, handle} = Handle.new(port, Types.bytes(type, size(shape)))
+    Port.cast(port, {:op, {name, wire, shape, attrs}, terms, [id]})
+    Handle.keep(held)
+    if like.errors == :sync, do: sync!(port, id, handle)
+    %{out | data: %{like | state: handle}}
   end
 
   defp sync!(port, id, handle) do
@@ -92,44 +94,54 @@ defmodule Nx.Vulkan.Backend.Eager do
   defp like([_ | rest], found), do: like(rest, found)
   defp like([], found), do: Data.place(found)
 
-  defp load(operands, whole, port), do: load(operands, whole, port, [], [], [])
-
-  defp load([], _whole, _port, terms, types, held),
-    do: {:lists.reverse(terms), :lists.reverse(types), held}
-
-  defp load([%T{data: %B{state: handle}} = t | rest], whole, port, terms, types, held)
-       when is_binary(handle) do
-    id = Handle.id!(handle, port)
-    load(rest, whole - 1, port, [id | terms], [Types.wire(t.type) | types], [handle | held])
+  # The operands' types on the wire, or nil when one has none there.
+  defp types([%T{type: type} | rest]) do
+    with wire when wire != nil <- Types.wire(type),
+         types when types != nil <- types(rest),
+         do: [wire | types]
   end
 
-  defp load([%T{data: %B{state: {:constant, bits}}} = t | rest], whole, port, terms, types, held)
-       when whole <= 0 do
-    wire = Types.wire(t.type)
-    load(rest, whole - 1, port, [{wire, bits} | terms], [wire | types], held)
-  end
+  defp types([_start | rest]), do: with(types when types != nil <- types(rest), do: [:s64 | types])
+  defp types([]), do: []
 
-  defp load([start | rest], whole, port, terms, types, held) when is_integer(start) do
-    load(rest, whole - 1, port, [Types.start(start) | terms], [:s64 | types], held)
-  end
+  # What travels for each operand: an id, or a scalar by value; and the handles to keep until it is sent.
+  defp load([], _whole, _port, terms, held), do: {:lists.reverse(terms), held}
 
-  defp load([%T{shape: {}, data: %{__struct__: module}} = t | rest], whole, port, terms, types, held)
-       when whole <= 0 and module != B do
-    wire = Types.wire(t.type)
-    term = {wire, module.to_binary(t, 1)}
-    load(rest, whole - 1, port, [term | terms], [wire | types], held)
-  end
+  defp load([%T{data: %B{state: handle}} | rest], whole, port, terms, held) when is_binary(handle),
+    do: load(rest, whole - 1, port, [Handle.id!(handle, port) | terms], [handle | held])
 
-  defp load([t | rest], whole, port, terms, types, held) do
+  defp load([%T{data: %B{state: {:constant, bits}}} = t | rest], whole, port, terms, held) when whole <= 0,
+    do: load(rest, whole - 1, port, [{Types.wire(t.type), bits} | terms], held)
+
+  defp load([start | rest], whole, port, terms, held) when is_integer(start),
+    do: load(rest, whole - 1, port, [Types.start(start) | terms], held)
+
+  defp load([%T{shape: {}, data: %module{}} = t | rest], whole, port, terms, held)
+       when whole <= 0 and module != B,
+       do: load(rest, whole - 1, port, [{Types.wire(t.type), module.to_binary(t, 1)} | terms], held)
+
+  defp load([t | rest], whole, port, terms, held) do
     {id, handle} = Data.upload(port, t)
-    load(rest, whole - 1, port, [id | terms], [Types.wire(t.type) | types], [handle | held])
+    load(rest, whole - 1, port, [id | terms], [handle | held])
   end
 
-  defp plan(name, wire, shape, attrs, operands, terms) do
+  # The question to the port: the node, and what load/5 would send.
+  defp plan(name, wire, shape, attrs, operands, whole) do
     specs =
-      Enum.zip_with(operands, terms, fn
-        _, {type, _} -> {type, :value}
-        t, _id -> {Types.wire(t.type), t.shape}
+      operands
+      |> Enum.with_index()
+      |> Enum.map(fn
+        {start, _} when is_integer(start) ->
+          {:s64, :value}
+
+        {%T{data: %B{state: {:constant, _}}} = t, i} when i >= whole ->
+          {Types.wire(t.type), :value}
+
+        {%T{shape: {}, data: %module{}} = t, i} when i >= whole and module != B ->
+          {Types.wire(t.type), :value}
+
+        {t, _} ->
+          {Types.wire(t.type), t.shape}
       end)
 
     {{name, wire, shape, attrs}, specs}

@@ -6,7 +6,7 @@ defmodule Nx.Vulkan.Backend.Host do
   alias Nx.Tensor, as: T
   alias Nx.Vulkan.Fallback
   alias Nx.Vulkan.Backend, as: B
-  alias Nx.Vulkan.Backend.{Data, Types}
+  alias Nx.Vulkan.Backend.Data
 
   ## Constants
 
@@ -102,14 +102,6 @@ defmodule Nx.Vulkan.Backend.Host do
   defp refuse_scalar!(_op, _type, _n), do: :ok
 
   ## Fallbacks
-
-  @doc """
-  Whether every tensor has a type that a device tensor can have.
-  """
-  def device_types?([%T{data: %B{state: {:host, _}}} | _]), do: false
-  def device_types?([%T{type: type} | rest]), do: Types.wire(type) != nil and device_types?(rest)
-  def device_types?([_integer | rest]), do: device_types?(rest)
-  def device_types?([]), do: true
 
   @doc """
   Runs a callback through Nx.BinaryBackend and moves the result back.
