@@ -50,9 +50,14 @@ type shape struct {
 	most  int // workgroups at most
 }
 
+// cpuShape is one vector of lanes a workgroup, each workgroup with a long run: lavapipe runs eight lanes
+// through the whole kernel before the next eight, so a larger workgroup goes over its run many times
+// (measured, f32 + f32 of 10 M: 19 ms of processor time with 8 lanes, 26 with 16, 50 with 64).
+var cpuShape = shape{local: 8, units: 512, most: 256}
+
 func (r *Region) tuning(t kernel.Target) shape {
 	if t.Class == kernel.CPU {
-		return shape{local: 64, units: 16, most: 4096}
+		return cpuShape
 	}
 	return shape{local: 256, units: 1, most: MaxGroups}
 }

@@ -226,7 +226,7 @@ func startTypes(t kernel.Target, op graph.Op, starts []Leaf) error {
 
 func flatTuning(t kernel.Target) shape {
 	if t.Class == kernel.CPU {
-		return shape{local: 64, units: 16, most: 4096}
+		return cpuShape
 	}
 	return shape{local: 256, units: 1, most: MaxGroups}
 }
