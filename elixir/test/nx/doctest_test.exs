@@ -8,9 +8,15 @@ defmodule Nx.Vulkan.NxDoctest do
     :ok
   end
 
-  # Its SVD, which runs on the host as a whole, divides by zero on Nx.BinaryBackend itself before OTP 27, where
-  # -0.0 matches 0.0.
-  @linalg if System.otp_release() >= "27", do: [], else: [matrix_rank: 2]
+  # Its SVD, which runs on the host as a whole, divides zero by zero on Nx.BinaryBackend itself with some
+  # versions of Complex: then there is nothing to compare with.
+  @linalg (try do
+             deficient = [[1, 1, 1, 1], [1, 1, 1, 1], [1, 2, 3, 4]]
+             Nx.with_default_backend(Nx.BinaryBackend, fn -> Nx.LinAlg.matrix_rank(Nx.tensor(deficient)) end)
+             []
+           rescue
+             ArithmeticError -> [matrix_rank: 2]
+           end)
 
   doctest Nx, except: [:moduledoc]
   doctest Nx.LinAlg, except: @linalg
