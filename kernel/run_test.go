@@ -27,14 +27,6 @@ func u32s(xs ...uint32) []byte {
 	return b
 }
 
-func u64s(xs ...uint64) []byte {
-	var b []byte
-	for _, x := range xs {
-		b = binary.LittleEndian.AppendUint64(b, x)
-	}
-	return b
-}
-
 // hard values of each type, as bits.
 var (
 	hardI32 = []uint64{0, 1, 2, 3, 7, 31, 32, 0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe, 0xaaaaaaaa, 12345678}

@@ -29,14 +29,6 @@ type fold struct {
 	raw bool
 }
 
-func regsOf(parts []kernel.Mem) []kernel.Type {
-	r := make([]kernel.Type, len(parts))
-	for i, m := range parts {
-		r[i] = m.Reg()
-	}
-	return r
-}
-
 func memOfReg(t kernel.Type) kernel.Mem {
 	switch t {
 	case kernel.I64:
