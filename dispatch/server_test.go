@@ -515,6 +515,36 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 }
 
+// A read of a part of a view copies that part: the whole may be larger than any memory. Every range of a small view
+// is what it is of the whole.
+func TestReadOfPartOfAView(t *testing.T) {
+	c := serve(t, config(t))
+	must(t, c.Op(graph.OpIota, spec(graph.F32, 2), nil, nil, 1))
+	must(t, c.Op(graph.OpBroadcast, spec(graph.F32, 1<<36, 2), attrs("axes", axes(1)), []etf.Term{1}, 2))
+	got, err := c.Read(2, 1<<38+4, 12)
+	if err != nil || !bytes.Equal(got, f32s(1, 0, 1)) {
+		t.Errorf("got % x, %v", got, err)
+	}
+	must(t, c.Op(graph.OpIota, spec(graph.F32, 2, 3, 4), nil, nil, 3))
+	for id, op := range map[int]graph.Op{4: graph.OpTranspose, 5: graph.OpReverse} {
+		order := axes(2, 0, 1)
+		to := spec(graph.F32, 4, 2, 3)
+		if op == graph.OpReverse {
+			order, to = axes(0, 2), spec(graph.F32, 2, 3, 4)
+		}
+		must(t, c.Op(op, to, attrs("axes", order), []etf.Term{3}, id))
+		whole, err := c.Read(id, 0, 96)
+		must(t, err)
+		for from := range 96 {
+			for n := 1; n <= 96-from; n += 7 {
+				if got, err := c.Read(id, from, n); err != nil || !bytes.Equal(got, whole[from:from+n]) {
+					t.Fatalf("%v: bytes %d to %d: % x, %v\nwant % x", op, from, from+n, got, err, whole[from:from+n])
+				}
+			}
+		}
+	}
+}
+
 // A caller who does not read holds up neither other work nor the port.
 func TestSlowReader(t *testing.T) {
 	cfg := config(t)

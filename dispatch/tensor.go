@@ -27,6 +27,32 @@ func newShape(s graph.Spec, l graph.Layout) *shape {
 	return &shape{s, l, key}
 }
 
+// window is the part of s that holds the bytes [offset, offset+length), length > 0, and how many bytes lie before it: a range
+// of the outermost axis along which they differ, at one place of the axes outside of that.
+func (s *shape) window(offset, length int64) (*shape, int64) {
+	size := int64(s.Type.Size())
+	first, last := offset/size, (offset+length-1)/size // elements
+	l := graph.Layout{Offset: s.Offset, Strides: s.Strides}
+	inner, skipped := int64(s.Shape.Size()), int64(0)
+	for axis, extent := range s.Shape {
+		inner /= int64(extent)
+		from, to := first/inner, last/inner
+		first, last = first%inner, last%inner
+		l.Offset += int(from) * l.Strides[0]
+		skipped += from * inner
+		if from == to && len(l.Strides) > 1 {
+			l.Strides = l.Strides[1:]
+			continue
+		}
+		if axis == 0 && from == 0 && int(to) == extent-1 {
+			return s, 0
+		}
+		dims := append(graph.Shape{int(to-from) + 1}, s.Shape[axis+1:]...)
+		return newShape(graph.Spec{Type: s.Type, Shape: dims}, l), skipped * size
+	}
+	return s, 0 // a scalar
+}
+
 func (s *shape) bytes() int64 { return int64(s.Shape.Size()) * int64(s.Type.Size()) }
 
 // buffer is device memory shared by a tensor and its views. The executor alone counts.

@@ -105,11 +105,18 @@ func (e *executor) read(q *request) *Failure {
 		return nil
 	}
 	r := read{q.req, t.buf, q.offset, q.length}
-	if t.shape.IsContiguous(t.shape.Shape) {
-		r.offset += int64(t.shape.Offset * t.shape.Type.Size())
+	part := t.shape
+	if !part.IsContiguous(part.Shape) {
+		// Only what is asked for is copied: a view of a few bytes may have the shape of more than there is memory.
+		var skipped int64
+		part, skipped = t.shape.window(q.offset, q.length)
+		r.offset -= skipped
+	}
+	if part.IsContiguous(part.Shape) {
+		r.offset += int64(part.Offset * part.Type.Size())
 		r.buf.refs++
 	} else {
-		c, f := e.contiguous(t)
+		c, f := e.contiguous(&tensor{id: t.id, shape: part, buf: t.buf})
 		if f != nil {
 			return f
 		}
