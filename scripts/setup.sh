@@ -90,6 +90,7 @@ debian() {
       elixir_ok && continue
       [ -n "$m" ] || { say "no Debian mirror in apt's sources: install Elixir 1.17 or later"; exit 1; }
       have make || apt_get install -y --no-install-recommends make
+      have xz || apt_get install -y --no-install-recommends xz-utils
       say "building Elixir from Debian 13's source (about a minute)"
       # The .dsc of a rebuilt package can be missing; the source itself comes all the same.
       extra elixir-src "deb-src $key $m trixie main" -o Dir::Etc::SourceParts=/dev/null update
