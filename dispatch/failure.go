@@ -33,6 +33,7 @@ const (
 	ReasonVersion     Reason = "version"       // the two sides speak different versions
 	ReasonMemory      Reason = "out_of_memory" // of the device
 	ReasonDeviceLost  Reason = "device_lost"   //
+	ReasonStart       Reason = "start"         // there is no server: no driver, no such device
 	ReasonBusy        Reason = "busy"          // too many reads wait for a caller that does not read
 	ReasonInternal    Reason = "internal"      // a bug in the port
 )

@@ -96,9 +96,22 @@ func (w *writer) log(level, message string) {
 
 // event sends {kind, a, message}.
 func (w *writer) event(kind, a, message string) {
+	w.send(outgoing{head: eventFrame(kind, a, message)})
+}
+
+// eventFrame is the frame of an event, with room for its length in front.
+func eventFrame(kind, a, message string) []byte {
 	b := etf.AppendVersion(append(make([]byte, 4, 64+len(message)), frameEvent))
 	b = etf.AppendAtom(etf.AppendAtom(etf.AppendTuple(b, 3), kind), a)
-	w.send(outgoing{head: etf.AppendString(b, message)})
+	return etf.AppendString(b, message)
+}
+
+// RefuseToServe tells the node that there will be no server, and why: what Serve would have said, had it come to that.
+func RefuseToServe(out io.Writer, why error) error {
+	b := eventFrame("fault", string(ReasonStart), why.Error())
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	_, err := out.Write(b)
+	return err
 }
 
 func (w *writer) send(o outgoing) {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -24,13 +26,21 @@ func serve(args []string) error {
 		return err
 	}
 	signal.Ignore(syscall.SIGPIPE)
+	if err := serveOn(out); err != nil {
+		// The node may be where nobody sees stderr.
+		return errors.Join(err, dispatch.RefuseToServe(out, err))
+	}
+	return nil
+}
 
+// serveOn serves the node whose frames come on stdin; an error says why that could not begin.
+func serveOn(out *os.File) error {
 	l := logger()
 	var record io.Writer
 	if path := os.Getenv("NXVK_RECORD"); path != "" {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
-			return err
+			return fmt.Errorf("NXVK_RECORD: %w", err)
 		}
 		record = f
 	}

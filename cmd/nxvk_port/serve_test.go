@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	be "encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -120,6 +121,25 @@ func (s *started) goneIn(t *testing.T, d time.Duration) {
 		t.Logf("gone after %v: %v", time.Since(begin), err)
 	case <-time.After(d):
 		t.Fatalf("the port is still there after %v\n%s", d, s.stderr.String())
+	}
+}
+
+// Why a port cannot start is told to the node, which may run where nobody sees stderr.
+func TestRefusalToStartIsAnEvent(t *testing.T) {
+	for _, c := range []struct{ env, want string }{
+		{"NXVK_DEVICE=no such device", "no such device"},
+		{"NXVK_RECORD=/nowhere/recording", "NXVK_RECORD"},
+	} {
+		cmd := command(t, "serve")
+		cmd.Env = append(cmd.Env, c.env)
+		out, err := cmd.Output()
+		if err == nil {
+			t.Errorf("%s: the port ends without an error", c.env)
+		}
+		if len(out) < 4 || int(be.BigEndian.Uint32(out)) != len(out)-4 || out[4] != 1 ||
+			!bytes.Contains(out, []byte("fault")) || !bytes.Contains(out, []byte(c.want)) {
+			t.Errorf("%s: got %q, want one fault event that says %q", c.env, out, c.want)
+		}
 	}
 }
 

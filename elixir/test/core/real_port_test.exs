@@ -46,6 +46,12 @@ defmodule Nx.Vulkan.RealPortTest do
   defp eventually(_, 0), do: false
   defp eventually(check, tries), do: check.() || (Process.sleep(50) && eventually(check, tries - 1))
 
+  test "says why it cannot start" do
+    assert {:error, %DeviceError{reason: :start, message: message}} = VPort.start(57)
+    assert message =~ "cannot start"
+    assert message =~ "57"
+  end
+
   test "greets, computes and reads", %{port: port} do
     assert is_binary(port.info.device.name)
     {a, ha} = tensor(port, [1.0, 2.0, 3.0])

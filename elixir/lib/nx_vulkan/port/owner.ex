@@ -249,6 +249,11 @@ defmodule Nx.Vulkan.Port.Owner do
     :ok
   end
 
+  # Before it is ready: why it could not start.
+  defp event({:fault, :start, message}, state) do
+    {:fault, error(state, :start, "its port cannot start: " <> message)}
+  end
+
   defp event({:fault, _reason, message}, state) do
     {:fault, error(state, :device_lost, message)}
   end
