@@ -2,7 +2,6 @@ defmodule NxVulkan.MixProject do
   use Mix.Project
 
   @version "0.1.0"
-  @source "https://github.com/nx-vulkan/nx_vulkan"
 
   def project do
     [
@@ -60,7 +59,7 @@ defmodule NxVulkan.MixProject do
   defp package do
     [
       licenses: ["Apache-2.0"],
-      links: %{"GitHub" => @source},
+      links: %{},
       # "mix nx_vulkan.stage" puts the sources of the port and the licence into port/.
       files: ~w(lib port mix.exs .formatter.exs)
     ]
@@ -69,9 +68,6 @@ defmodule NxVulkan.MixProject do
   defp docs do
     [
       main: "Nx.Vulkan",
-      source_url: @source,
-      source_ref: "v#{@version}",
-      source_url_pattern: "#{@source}/blob/v#{@version}/elixir/%{path}#L%{line}",
       groups_for_modules: [
         "The port": [~r/^Nx\.Vulkan\.(Port|Wire)/],
         "Lifetime of tensors": [~r/^Nx\.Vulkan\.(Handle|Nursery|Reaper)/]
