@@ -77,24 +77,40 @@ func Replay(cfg Config, recording io.Reader, tolerance float64, report func(Diff
 		served <- err
 	}()
 	start := time.Now()
-	left := len(calls)
-	go func(answered bool) {
+	// The answers are all there, or none is to be had any more, when a sync that follows them has been
+	// answered and nothing else came since the one before: a damaged call gets no answer.
+	left, since := len(calls), 0
+	fence := uint64(1<<63 - 1)
+	for calls[fence] != nil {
+		fence--
+	}
+	again := make(chan bool, 1)
+	go func() {
 		w := newFrameWriter(feed)
 		for _, f := range frames {
 			if w.write(f) != nil {
 				return
 			}
 		}
-		w.flush()
-		if !answered {
-			feed.Close()
+		sync, _ := etf.Encode(etf.Tuple{int64(fence), etf.Tuple{etf.Atom("sync"), etf.Seq{}}})
+		for more := left > 0; more; more = <-again {
+			if w.write(sync) != nil || w.flush() != nil {
+				return
+			}
 		}
-	}(left > 0)
+		_ = w.flush()
+		feed.Close()
+	}()
 	_ = readFrames(answers, func(frame []byte) error {
 		if len(frame) < 9 || frame[0] != frameReply {
 			return nil
 		}
 		req := binary.BigEndian.Uint64(frame[1:])
+		if req == fence {
+			again <- left > 0 && since > 0
+			since = 0
+			return nil
+		}
 		a := calls[req]
 		if a == nil {
 			return nil
@@ -107,9 +123,9 @@ func Replay(cfg Config, recording io.Reader, tolerance float64, report func(Diff
 				report(*d)
 			}
 		}
+		since++
 		if left--; left == 0 {
 			sum.Took = time.Since(start)
-			feed.Close()
 		}
 		return nil
 	})

@@ -513,6 +513,12 @@ func TestRecordAndReplay(t *testing.T) {
 	if s, _ := replay(recording[:i], 0); s.Frames != 4 || s.Different != 0 {
 		t.Errorf("replay of half a recording: %+v", s)
 	}
+	// A damaged one ends, whichever byte it is: a call that nobody can read gets no answer.
+	for i := range recording {
+		damaged := bytes.Clone(recording)
+		damaged[i] ^= 0x15
+		_, _ = Replay(cfg, bytes.NewReader(damaged), 0, func(Difference) {})
+	}
 }
 
 // A read of a part of a view copies that part: the whole may be larger than any memory. Every range of a small view
