@@ -14,6 +14,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -29,8 +30,25 @@ import (
 	"nxvk/vkrt"
 )
 
+const usage = `usage: nxvk_port COMMAND [FLAGS]
+
+  serve            serve an Erlang node over stdin and stdout (the default)
+  info [--json]    describe the devices and the one that would be used
+  replay FILE      run a recording again, compare its answers and time it
+  bench            measure round trips, chains, memory and matmul
+  version          print the version
+
+NXVK_DEVICE chooses a device, NXVK_LOG the level of what goes to stderr (debug, info, warn, error), NXVK_RECORD
+names a file that gets every frame, NXVK_CACHE the folder of the pipeline cache ("-" for none), and
+NXVK_VALIDATION=1 turns the validation layer on.
+`
+
 func main() {
 	name, args := "serve", os.Args[1:]
+	if len(args) > 0 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help" || args[0] == "help") {
+		fmt.Print(usage)
+		return
+	}
 	if len(args) > 0 && len(args[0]) > 0 && args[0][0] != '-' {
 		name, args = args[0], args[1:]
 	}
@@ -42,7 +60,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "nxvk_port: no command %q; there are serve, info, replay, bench and version\n", name)
 		os.Exit(2)
 	}
-	if err := run(args); err != nil {
+	if err := run(args); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "nxvk_port: %v\n", err)
 		os.Exit(1)
 	}
