@@ -5,12 +5,11 @@ SHELL   := /bin/sh
 GO      ?= go
 BIN     := bin/nxvk_port
 CROSS   := freebsd/amd64 freebsd/arm64 linux/amd64 linux/arm64 darwin/arm64
-VERSION := 0.1.0
 ENV     := top=$(CURDIR); . scripts/env.sh;
 # purego has no C compiler to lean on under FreeBSD: the runtime's own fake cgo stands in.
 FAKECGO := -gcflags="github.com/ebitengine/purego/internal/fakecgo=-std"
 
-.PHONY: build test test-go test-elixir demo bench cross lint toolchain fuzz clean vectors
+.PHONY: build test test-go test-elixir demo bench cross lint toolchain fuzz clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(if $(filter freebsd,$(shell $(GO) env GOOS)),$(FAKECGO)) -trimpath -o $(BIN) ./cmd/nxvk_port

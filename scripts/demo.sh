@@ -19,7 +19,7 @@ replay() {
 }
 
 if ! scripts/nx-reachable.sh; then
-  echo "Nx cannot be had here: NX_PATH is not set, and Hex is not in reach."
+  echo "Nx cannot be had here: Mix has no Hex archive, or neither NX_PATH nor the server of Hex is there."
   replay
   exit
 fi

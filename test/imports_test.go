@@ -19,8 +19,7 @@ var allowed = map[string][]string{
 	"shaders":  {"graph", "kernel"},
 	"lower":    {"graph", "kernel", "shaders"},
 	"device":   {"kernel", "shaders", "spirv", "vkrt"},
-	"host":     {"graph"},
-	"dispatch": {"etf", "graph", "kernel", "lower", "shaders", "spirv", "vkrt", "device", "host"},
+	"dispatch": {"etf", "graph", "kernel", "lower", "shaders", "spirv", "vkrt", "device"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

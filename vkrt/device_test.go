@@ -176,6 +176,8 @@ func TestChoose(t *testing.T) {
 		{"2", 0, "lacks timelineSemaphore"},
 		{"geforce", 0, "lacks timelineSemaphore"},
 		{"9", 0, `none matches "9"`},
+		{"77", 0, `none matches "77"`}, // no part of "UHD 770"
+		{"580", 3, ""},
 		{"voodoo", 0, "AMD Radeon VII"},
 	} {
 		d, err := choose(all, c.want)

@@ -3,6 +3,7 @@ package vkrt
 import (
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"nxvk/vkrt/vk"
@@ -259,9 +260,14 @@ func (d *physical) probeMemory(p *vk.InstanceProcs) {
 // choose picks the device that want names: an index, part of a name, or the best for "".
 func choose(devices []*physical, want string) (*physical, error) {
 	var best *physical
+	// A short number is an index and nothing else: "1" must not find the 1 in a name. "3090" may.
+	index, err := strconv.Atoi(want)
+	byIndex := err == nil && len(want) <= 2
 	for _, d := range devices {
 		switch {
-		case want == fmt.Sprint(d.Index):
+		case byIndex && index != d.Index:
+			continue
+		case byIndex || want == fmt.Sprint(d.Index):
 			best = d
 		case want != "" && !strings.Contains(strings.ToLower(d.Name), strings.ToLower(want)):
 			continue

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"sync"
@@ -33,12 +34,25 @@ func serve(args []string) error {
 	return nil
 }
 
+// newRecording makes path, or path.1, path.2 … where that exists: each life of a port has a recording of its
+// own, so that the one that ended in a crash is still there when the next port has started.
+func newRecording(path string) (*os.File, error) {
+	name := path
+	for n := 1; ; n++ {
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if !errors.Is(err, fs.ErrExist) || n > 9999 {
+			return f, err
+		}
+		name = fmt.Sprintf("%s.%d", path, n)
+	}
+}
+
 // serveOn serves the node whose frames come on stdin; an error says why that could not begin.
 func serveOn(out *os.File) error {
 	l := logger()
 	var record io.Writer
 	if path := os.Getenv("NXVK_RECORD"); path != "" {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		f, err := newRecording(path)
 		if err != nil {
 			return fmt.Errorf("NXVK_RECORD: %w", err)
 		}

@@ -103,7 +103,7 @@ func (s *started) long(t *testing.T) {
 	if err := s.Op(graph.OpIota, sp, two, nil, 1); err != nil {
 		t.Fatal(err)
 	}
-	for id := 2; id < 40; id++ {
+	for id := 2; id < 160; id++ {
 		if err := s.Op(graph.OpDot, sp, attrs, []etf.Term{id - 1, 1}, id); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestEndOfStdinEndsTheProcess(t *testing.T) {
 	s.long(t)
 	time.Sleep(500 * time.Millisecond) // the device is at it
 	s.in.Close()
-	s.goneIn(t, time.Second)
+	s.goneIn(t, 3*time.Second)
 }
 
 // The reader, who would see the end of stdin, waits for room, and still the process ends.
@@ -179,7 +179,7 @@ func TestEndOfStdinWhileTheQueueIsFull(t *testing.T) {
 		t.Errorf("%d uploads of 8 MiB were taken: the queue is not bounded", n)
 	}
 	s.in.Close()
-	s.goneIn(t, time.Second)
+	s.goneIn(t, 3*time.Second)
 }
 
 func TestClosedStdoutEndsTheProcess(t *testing.T) {
@@ -220,7 +220,7 @@ func TestRecordingOfAProcess(t *testing.T) {
 		t.Fatal(b, err)
 	}
 	s.in.Close()
-	s.goneIn(t, time.Second)
+	s.goneIn(t, 3*time.Second)
 	out, err := command(t, "replay", "--json", path).Output()
 	var sum struct{ Frames, Calls, Compared, Different int }
 	if err == nil {
@@ -228,6 +228,15 @@ func TestRecordingOfAProcess(t *testing.T) {
 	}
 	if err != nil || sum.Frames != 4 || sum.Calls != 2 || sum.Compared != 1 || sum.Different != 0 {
 		t.Errorf("replay: %s %v", out, err)
+	}
+	// The next port leaves that recording alone.
+	before, _ := os.ReadFile(path)
+	s = start(t, "NXVK_RECORD="+path)
+	s.in.Close()
+	s.goneIn(t, 20*time.Second)
+	after, err := os.ReadFile(path)
+	if _, e := os.Stat(path + ".1"); err != nil || e != nil || !bytes.Equal(before, after) {
+		t.Errorf("the second port: %v %v, the first recording went from %d to %d bytes", err, e, len(before), len(after))
 	}
 	out, err = command(t, "info", "--program", path).Output()
 	if err != nil || !strings.Contains(string(out), "= exp p0") || !strings.Contains(string(out), "step 0: exp") {

@@ -170,7 +170,7 @@ defmodule Nx.Vulkan.ReaperTest do
   end
 
   test "memory stays bounded in a loop that drops each result, without a forced collection", %{port: port} do
-    for {bytes, n, us, most} <- [{64, 100_000, 8, 20_000}, {1_048_576, 5_000, 100, 500}] do
+    for {bytes, n, us, most} <- [{64, 100_000, 8, 50_000}, {1_048_576, 5_000, 100, 2_500}] do
       before = ReaperStress.freed()
 
       peak =
@@ -185,6 +185,7 @@ defmodule Nx.Vulkan.ReaperTest do
           end
         end)
 
+      # Far below n, however busy the machine is; what it was stands in the output.
       assert peak < most
       IO.puts("\n#{n} handles of #{bytes} bytes: #{peak} alive at most")
       assert eventually(fn -> ReaperStress.freed() - before >= n end)
