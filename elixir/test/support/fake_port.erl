@@ -4,7 +4,7 @@
 %%   copy    the result is the first operand          fail   the results are marked as failed
 %%   log     writes a log event                       fault  reports a lost device
 %%   exit    ends with status 3                       kill   kills itself with signal 9
-%%   garbage writes a frame of no known form          hang   never reads again
+%%   garbage writes a frame of no known form          hang   stops, and reads no more
 %%   slow    sleeps 300 ms
 %%
 %% NXVK_FAKE sets how it greets: version, refuse, silent, exit, garbage, log; or how it goes on: short and full
@@ -107,7 +107,7 @@ op(fault, _, _, _, _, S) -> event({fault, device_lost, <<"vkQueueSubmit: device 
 op(exit, _, _, _, _, _) -> erlang:halt(3);
 op(kill, _, _, _, _, _) -> os:cmd("kill -9 " ++ os:getpid()), timer:sleep(infinity);
 op(garbage, _, _, _, _, S) -> write(<<"lavapipe says hello">>, S);
-op(hang, _, _, _, _, _) -> receive never -> ok end;
+op(hang, _, _, _, _, _) -> os:cmd("kill -STOP " ++ os:getpid()), receive never -> ok end;
 op(slow, _, _, _, _, S) -> timer:sleep(300), S;
 op(Op, _, _, _, Outs, #{tensors := T} = S) ->
     E = #{op => Op, reason => bad_op, message => <<"the double does not know it">>},
