@@ -26,7 +26,7 @@ lint-go:
 	$(GO) vet ./...
 
 test-go: build
-	$(ENV) $(GO) test -timeout 30m ./...
+	$(ENV) scripts/test-go.sh
 
 test-elixir: build
 	$(ENV) NXVK_PORT=$(CURDIR)/$(BIN) scripts/test-elixir.sh

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"math/rand"
 	"testing"
 
@@ -404,7 +405,8 @@ func TestMovesOnDevice(t *testing.T) {
 // the far end of one through a view.
 func TestLarge(t *testing.T) {
 	if testing.Short() {
-		t.Skip("SKIPPED: 400 MB of buffers, not in -short")
+		fmt.Println("SKIPPED TestLarge: 400 MB of buffers, not in -short")
+		t.SkipNow()
 	}
 	d := devtest.Open(t)
 	n := 36 << 20
