@@ -5,6 +5,5 @@ set -u
 cd "$(dirname "$0")/../elixir"
 command -v mix >/dev/null 2>&1 || exit 1
 mix hex.info >/dev/null 2>&1 </dev/null || exit 1
-[ -d deps/nx ] || [ -d _build ] || mix deps.get >/dev/null 2>&1 </dev/null || exit 1
 [ -n "${NX_PATH:-}" ] && exit 0
 mix deps.get >/dev/null 2>&1 </dev/null
