@@ -164,7 +164,7 @@ func TestEndOfStdinWhileTheQueueIsFull(t *testing.T) {
 	go func() {
 		sp := graph.Spec{Type: graph.U8, Shape: graph.Shape{8 << 20}}
 		data := make([]byte, 8<<20)
-		for id := 100; s.Upload(id, sp, data) == nil; id++ {
+		for id := 1000; s.Upload(id, sp, data) == nil; id++ {
 			uploads.Add(1)
 		}
 	}()
