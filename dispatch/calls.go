@@ -194,7 +194,7 @@ func (e *executor) planned(q *request) (string, error) {
 	}
 	var n graph.Node
 	d.ResetRaw(q.node)
-	if err := readNode(&d, &n, false); errors.As(err, &unknown) {
+	if err := readNode(&d, &n, false, 0); errors.As(err, &unknown) {
 		return "none", nil
 	} else if err != nil {
 		return "", err
@@ -202,7 +202,8 @@ func (e *executor) planned(q *request) (string, error) {
 	for i := range params {
 		n.In = append(n.In, graph.Ref(i))
 	}
-	g := &graph.Graph{Params: params, Nodes: []graph.Node{n}, Outs: []graph.Ref{graph.Ref(len(params))}}
+	g := &graph.Graph{Params: params}
+	g.Nodes, g.Outs = graph.One(n, len(params))
 	if err := graph.Verify(g); err != nil {
 		return "", err
 	}

@@ -257,15 +257,14 @@ func (e *executor) bindOp(q *request) (*program, *Failure) {
 	}
 	var d etf.Decoder
 	d.ResetRaw(q.node)
-	if err := readNode(&d, &n, false); err != nil {
+	if err := readNode(&d, &n, false, 0); err != nil {
 		op := opName(q.node)
 		if op == "" {
 			op = "op"
 		}
 		return nil, failf(op, ReasonBadOp, "%v", err)
 	}
-	g.Nodes = []graph.Node{n}
-	g.Outs = []graph.Ref{graph.Ref(len(g.Params))}
+	g.Nodes, g.Outs = graph.One(n, len(g.Params))
 	return e.bind(string(n.Op), g)
 }
 

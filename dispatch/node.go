@@ -83,8 +83,28 @@ func readBits(d *etf.Decoder, t graph.Type) uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
+// readResults reads the further results of a node: a list of {type, shape}.
+func readResults(d *etf.Decoder, n *graph.Node) {
+	at := d.Offset()
+	l := d.List()
+	if l.N > maxResults {
+		d.Fail(at, "%d further results, at most %d", l.N, maxResults)
+		return
+	}
+	for i := 0; i < l.N && d.TupleOf(2); i++ {
+		s, err := readSpec(d)
+		if err != nil {
+			return
+		}
+		n.More = append(n.More, s)
+	}
+	d.EndList(l)
+}
+
+const maxResults = 8
+
 // readNode reads {op, type, shape, attrs}, or with refs {op, type, shape, attrs, refs}.
-func readNode(d *etf.Decoder, n *graph.Node, refs bool) error {
+func readNode(d *etf.Decoder, n *graph.Node, refs bool, depth int) error {
 	arity := 4
 	if refs {
 		arity = 5
@@ -104,7 +124,7 @@ func readNode(d *etf.Decoder, n *graph.Node, refs bool) error {
 	if n.Spec, err = readSpec(d); err != nil {
 		return err
 	}
-	if err := readAttrs(d, n); err != nil {
+	if err := readAttrs(d, n, depth); err != nil {
 		return err
 	}
 	if refs {
@@ -128,6 +148,13 @@ func readRefs(d *etf.Decoder) []graph.Ref {
 	return refs
 }
 
+// fun reads the function of a reduction. It stands apart from attrTable, which readGraph reads by.
+func readFun(d *etf.Decoder, n *graph.Node) error {
+	f, err := readGraphAt(d, 1)
+	n.Attrs.Fun = f
+	return err
+}
+
 // attr is a key of the attribute map: the ops that take it, and how it is read.
 type attr struct {
 	set  graph.AttrSet
@@ -139,8 +166,8 @@ var attrTable = map[string]attr{
 	"axis":       {graph.AttrAxis, readAxis},
 	"keep_axes":  {graph.AttrKeep, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Keep = readChoice(d, "false", "true") == 1 }},
 	"tie_break":  {graph.AttrTie, func(d *etf.Decoder, n *graph.Node) { n.Attrs.High = readChoice(d, "low", "high") == 1 }},
-	"lengths":    {graph.AttrLengths, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Lengths = readInts(d) }},
-	"strides":    {graph.AttrLengths, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Strides = readInts(d) }},
+	"lengths":    {graph.AttrLengths | graph.AttrExtents, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Lengths = readInts(d) }},
+	"strides":    {graph.AttrLengths | graph.AttrWindow | graph.AttrConv, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Strides = readInts(d) }},
 	"config":     {graph.AttrPad, readPad},
 	"contract_a": {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.ContractA = readInts(d) }},
 	"batch_a":    {graph.AttrDot, func(d *etf.Decoder, n *graph.Node) { n.Attrs.BatchA = readInts(d) }},
@@ -149,11 +176,37 @@ var attrTable = map[string]attr{
 	"accumulator": {graph.AttrAcc, func(d *etf.Decoder, n *graph.Node) {
 		n.Attrs.Acc = graph.Acc(readChoice(d, "compensated", "f32", "f64"))
 	}},
-	"value": {graph.AttrValue, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Value = readBits(d, n.Type) }},
+	"index":              {graph.AttrIndex, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Index = readSmall(d) }},
+	"results":            {graph.AttrMore, readResults},
+	"direction":          {graph.AttrDesc, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Desc = readChoice(d, "asc", "desc") == 1 }},
+	"reverse":            {graph.AttrReverse, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Reverse = readChoice(d, "false", "true") == 1 }},
+	"window":             {graph.AttrWindow, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Window = readInts(d) }},
+	"window_dilations":   {graph.AttrDilation, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Dilation = readInts(d) }},
+	"padding":            {graph.AttrWindow | graph.AttrConv, readPadding},
+	"input_dilation":     {graph.AttrConv, func(d *etf.Decoder, n *graph.Node) { conv(n).InputDilation = readInts(d) }},
+	"kernel_dilation":    {graph.AttrConv, func(d *etf.Decoder, n *graph.Node) { conv(n).KernelDilation = readInts(d) }},
+	"feature_group_size": {graph.AttrConv, func(d *etf.Decoder, n *graph.Node) { conv(n).FeatureGroups = readSmall(d) }},
+	"batch_group_size":   {graph.AttrConv, func(d *etf.Decoder, n *graph.Node) { conv(n).BatchGroups = readSmall(d) }},
+	"input_permutation":  {graph.AttrConv, func(d *etf.Decoder, n *graph.Node) { conv(n).InputPerm = readInts(d) }},
+	"kernel_permutation": {graph.AttrConv, func(d *etf.Decoder, n *graph.Node) { conv(n).KernelPerm = readInts(d) }},
+	"output_permutation": {graph.AttrConv, func(d *etf.Decoder, n *graph.Node) { conv(n).OutputPerm = readInts(d) }},
+	"length":             {graph.AttrLength, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Length = readSmall(d) }},
+	"eps":                {graph.AttrEps, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Eps = d.Float() }},
+	"rtol":               {graph.AttrTol, func(d *etf.Decoder, n *graph.Node) { n.Attrs.RTol = d.Float() }},
+	"atol":               {graph.AttrTol, func(d *etf.Decoder, n *graph.Node) { n.Attrs.ATol = d.Float() }},
+	"equal_nan":          {graph.AttrTol, func(d *etf.Decoder, n *graph.Node) { n.Attrs.EqualNaN = readChoice(d, "false", "true") == 1 }},
+	"lower":              {graph.AttrSolve, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Solve.Upper = readChoice(d, "false", "true") == 0 }},
+	"left_side":          {graph.AttrSolve, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Solve.Right = readChoice(d, "false", "true") == 0 }},
+	"transform_a": {graph.AttrSolve, func(d *etf.Decoder, n *graph.Node) {
+		n.Attrs.Solve.Transform = graph.Transform(readChoice(d, "none", "transpose", "conjugate"))
+	}},
+	"full":     {graph.AttrFull, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Full = readChoice(d, "false", "true") == 1 }},
+	"max_iter": {graph.AttrIter, func(d *etf.Decoder, n *graph.Node) { n.Attrs.MaxIter = readSmall(d) }},
+	"value":    {graph.AttrValue, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Value = readBits(d, n.Type) }},
 }
 
 // readAttrs reads the attribute map of n, whose Op and Spec are known. [] stands for no attributes.
-func readAttrs(d *etf.Decoder, n *graph.Node) error {
+func readAttrs(d *etf.Decoder, n *graph.Node, depth int) error {
 	info, _ := graph.Lookup(n.Op)
 	if info.Attrs&graph.AttrAxis != 0 && n.Op != graph.OpConcat && n.Op != graph.OpStack {
 		n.Attrs.Axis = -1
@@ -169,6 +222,12 @@ func readAttrs(d *etf.Decoder, n *graph.Node) error {
 		key := d.Atom()
 		if d.Err() != nil {
 			return d.Err()
+		}
+		if string(key) == "fun" && info.Attrs&graph.AttrFun != 0 && depth == 0 {
+			if err := readFun(d, n); err != nil {
+				return err
+			}
+			continue
 		}
 		a, ok := attrTable[string(key)]
 		if !ok || a.set&info.Attrs == 0 {
@@ -195,6 +254,30 @@ func readAxis(d *etf.Decoder, n *graph.Node) {
 		d.Fail(at, "axis %d", axis)
 	}
 	n.Attrs.Axis = int(axis)
+}
+
+// conv is where a node's convolution is read into. The defaults are those of a plain one.
+func conv(n *graph.Node) *graph.Conv {
+	if n.Attrs.Conv == nil {
+		n.Attrs.Conv = &graph.Conv{FeatureGroups: 1, BatchGroups: 1}
+	}
+	return n.Attrs.Conv
+}
+
+// readPadding reads a list of {lo, hi}.
+func readPadding(d *etf.Decoder, n *graph.Node) {
+	at := d.Offset()
+	l := d.List()
+	if l.N > graph.MaxRank {
+		d.Fail(at, "padding of %d axes", l.N)
+		return
+	}
+	pad := make([]graph.PadDim, 0, l.N)
+	for i := 0; i < l.N && d.TupleOf(2); i++ {
+		pad = append(pad, graph.PadDim{Lo: readSmall(d), Hi: readSmall(d)})
+	}
+	d.EndList(l)
+	n.Attrs.Pad = pad
 }
 
 func readPad(d *etf.Decoder, n *graph.Node) {
@@ -254,7 +337,10 @@ func readChoice(d *etf.Decoder, names ...string) int {
 }
 
 // readGraph reads {params, nodes, outs}.
-func readGraph(d *etf.Decoder) (*graph.Graph, error) {
+func readGraph(d *etf.Decoder) (*graph.Graph, error) { return readGraphAt(d, 0) }
+
+// readGraphAt reads a graph that stands inside depth others.
+func readGraphAt(d *etf.Decoder, depth int) (*graph.Graph, error) {
 	if !d.TupleOf(3) {
 		return nil, d.Err()
 	}
@@ -271,7 +357,7 @@ func readGraph(d *etf.Decoder) (*graph.Graph, error) {
 	g.Nodes = make([]graph.Node, 0, min(l.N, 1<<10))
 	for i := 0; i < l.N && d.Err() == nil; i++ {
 		var n graph.Node
-		if err := readNode(d, &n, true); err != nil {
+		if err := readNode(d, &n, true, depth); err != nil {
 			return nil, fmt.Errorf("node %d: %w", i, err)
 		}
 		g.Nodes = append(g.Nodes, n)

@@ -198,7 +198,7 @@ func (t *tracker) request(frame []byte) (uint64, *asked) {
 		}
 	case verbOp:
 		var n graph.Node
-		if readNode(&d, &n, false) == nil {
+		if readNode(&d, &n, false, 0) == nil {
 			g := &graph.Graph{Params: t.params(&d)}
 			for _, id := range d.Ints(nil) {
 				t.specs[id] = n.Spec

@@ -408,9 +408,9 @@ func TestPlan(t *testing.T) {
 	if err != nil || x != etf.Atom("device") {
 		t.Errorf("add: %v, %v", x, err)
 	}
-	x, err = plan(etf.Tuple{etf.Atom("fft"), f32, shape, etf.Seq{}}, etf.Tuple{f32, shape})
+	x, err = plan(etf.Tuple{etf.Atom("teleport"), f32, shape, etf.Seq{}}, etf.Tuple{f32, shape})
 	if err != nil || x != etf.Atom("none") {
-		t.Errorf("fft: %v, %v", x, err)
+		t.Errorf("teleport: %v, %v", x, err)
 	}
 	x, err = plan(etf.Tuple{etf.Atom("add"), etf.Atom("c64"), shape, etf.Seq{}}, etf.Tuple{etf.Atom("c64"), shape})
 	if err != nil || x != etf.Atom("none") {

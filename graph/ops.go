@@ -36,7 +36,53 @@ const (
 	OpArgMax    Op = "argmax" // (x; Axis, Keep, High)
 	OpArgMin    Op = "argmin"
 
-	OpDot Op = "dot" // (a, b; ContractA, BatchA, ContractB, BatchB)
+	OpDot  Op = "dot"  // (a, b; ContractA, BatchA, ContractB, BatchB)
+	OpConv Op = "conv" // (x, kernel; Strides, Pad, Conv)
+
+	OpElem Op = "elem" // (node of several results; Index)
+
+	OpGather        Op = "gather"          // (x, indices; Axes)
+	OpIndexedAdd    Op = "indexed_add"     // (x, indices, updates; Axes)
+	OpIndexedPut    Op = "indexed_put"     // (x, indices, updates; Axes)
+	OpTake          Op = "take"            // (x, indices; Axis)
+	OpTakeAlongAxis Op = "take_along_axis" // (x, indices; Axis)
+
+	OpReduce           Op = "reduce"        // (x, acc; Axes, Keep, Fun)
+	OpWindowReduce     Op = "window_reduce" // (x, acc; Window, Strides, Pad, Dilation, Fun)
+	OpWindowSum        Op = "window_sum"    // (x; Window, Strides, Pad, Dilation)
+	OpWindowProduct    Op = "window_product"
+	OpWindowMax        Op = "window_max"
+	OpWindowMin        Op = "window_min"
+	OpWindowScatterMax Op = "window_scatter_max" // (x, source, init; Window, Strides, Pad)
+	OpWindowScatterMin Op = "window_scatter_min"
+
+	OpSort              Op = "sort"           // (x; Axis, Desc): stable, NaN last (first when descending)
+	OpArgSort           Op = "argsort"        // likewise
+	OpTopK              Op = "top_k"          // (x) -> values, indices of the last axis
+	OpCumulativeSum     Op = "cumulative_sum" // (x; Axis, Reverse)
+	OpCumulativeProduct Op = "cumulative_product"
+	OpCumulativeMax     Op = "cumulative_max"
+	OpCumulativeMin     Op = "cumulative_min"
+
+	OpFFT   Op = "fft"   // (x; Axis, Length, Eps): cropped or padded with zeros to Length
+	OpIFFT  Op = "ifft"  // likewise
+	OpFFT2  Op = "fft2"  // (x; Axes, Lengths, Eps): the axes in the order of transformation
+	OpIFFT2 Op = "ifft2" // likewise
+	OpRFFT  Op = "rfft"  // (x; Axis, Length, Eps): Length/2+1 results
+	OpIRFFT Op = "irfft" // (x; Axis, Length, Eps): Length results
+
+	OpTriangularSolve Op = "triangular_solve" // (a, b; Solve)
+	OpCholesky        Op = "cholesky"
+	OpSolve           Op = "solve"       // (a, b)
+	OpLU              Op = "lu"          // (x; Eps) -> P, L, U
+	OpQR              Op = "qr"          // (x; Full, Eps) -> Q, R
+	OpSVD             Op = "svd"         // (x; Full, MaxIter) -> U, S, Vᵀ
+	OpEigh            Op = "eigh"        // (x; MaxIter, Eps) -> eigenvalues, eigenvectors
+	OpDeterminant     Op = "determinant" // (x)
+
+	OpLogicalNot Op = "logical_not"
+	OpPhase      Op = "phase"
+	OpAllClose   Op = "all_close" // (a, b; RTol, ATol, EqualNaN)
 )
 
 // Binary lists the elementwise operations of two operands. Operands broadcast to the result's shape

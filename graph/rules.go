@@ -3,7 +3,7 @@ package graph
 import "fmt"
 
 // AttrSet says which fields of Attrs an op takes.
-type AttrSet uint16
+type AttrSet uint32
 
 const (
 	AttrAxes AttrSet = 1 << iota
@@ -15,6 +15,21 @@ const (
 	AttrDot
 	AttrAcc
 	AttrValue
+	AttrIndex
+	AttrDesc
+	AttrReverse
+	AttrWindow // with Strides and Pad
+	AttrDilation
+	AttrConv // with Strides and Pad
+	AttrLength
+	AttrExtents // Lengths alone
+	AttrEps
+	AttrTol // RTol, ATol, EqualNaN
+	AttrSolve
+	AttrFull
+	AttrIter
+	AttrFun
+	AttrMore // the node has further results
 )
 
 // Info is what the verifier knows of an op.
@@ -25,38 +40,90 @@ type Info struct {
 }
 
 // rules is the table of ops. A new op is one line here, its rule, and its name in ops.go.
-var rules = map[Op]Info{
-	OpConstant: {0, 0, AttrValue, anyResult},
-	OpIota:     {0, 0, AttrAxis, checkIota},
-	OpEye:      {0, 0, 0, checkEye},
+var rules map[Op]Info
 
-	OpAsType:  {1, 1, 0, sameShape},
-	OpBitcast: {1, 1, 0, checkBitcast},
+// It is filled in init, since rules of ops that take functions verify these by the table.
+func init() {
+	rules = map[Op]Info{
+		OpConstant: {0, 0, AttrValue, anyResult},
+		OpIota:     {0, 0, AttrAxis, checkIota},
+		OpEye:      {0, 0, 0, checkEye},
 
-	OpReshape:   {1, 1, 0, checkReshape},
-	OpSqueeze:   {1, 1, AttrAxes, checkSqueeze},
-	OpBroadcast: {1, 1, AttrAxes, checkBroadcast},
-	OpTranspose: {1, 1, AttrAxes, checkTranspose},
-	OpReverse:   {1, 1, AttrAxes, checkReverse},
-	OpPad:       {2, 2, AttrPad, checkPad},
-	OpSlice:     {1, 1 + MaxRank, AttrLengths, checkSlice},
-	OpPutSlice:  {2, 2 + MaxRank, 0, checkPutSlice},
-	OpConcat:    {1, -1, AttrAxis, checkConcat},
-	OpStack:     {1, -1, AttrAxis, checkStack},
+		OpAsType:  {1, 1, 0, sameShape},
+		OpBitcast: {1, 1, 0, checkBitcast},
 
-	OpSelect: {3, 3, 0, checkBroadcasting},
-	OpClip:   {3, 3, 0, checkClip},
+		OpReshape:   {1, 1, 0, checkReshape},
+		OpSqueeze:   {1, 1, AttrAxes, checkSqueeze},
+		OpBroadcast: {1, 1, AttrAxes, checkBroadcast},
+		OpTranspose: {1, 1, AttrAxes, checkTranspose},
+		OpReverse:   {1, 1, AttrAxes, checkReverse},
+		OpPad:       {2, 2, AttrPad, checkPad},
+		OpSlice:     {1, 1 + MaxRank, AttrLengths, checkSlice},
+		OpPutSlice:  {2, 2 + MaxRank, 0, checkPutSlice},
+		OpConcat:    {1, -1, AttrAxis, checkConcat},
+		OpStack:     {1, -1, AttrAxis, checkStack},
 
-	OpSum:       {1, 1, AttrAxes | AttrKeep | AttrAcc, checkReduce},
-	OpProduct:   {1, 1, AttrAxes | AttrKeep, checkReduce},
-	OpReduceMax: {1, 1, AttrAxes | AttrKeep, checkReduceSame},
-	OpReduceMin: {1, 1, AttrAxes | AttrKeep, checkReduceSame},
-	OpAll:       {1, 1, AttrAxes | AttrKeep, checkReduceBool},
-	OpAny:       {1, 1, AttrAxes | AttrKeep, checkReduceBool},
-	OpArgMax:    {1, 1, AttrAxis | AttrKeep | AttrTie, checkArg},
-	OpArgMin:    {1, 1, AttrAxis | AttrKeep | AttrTie, checkArg},
+		OpSelect: {3, 3, 0, checkBroadcasting},
+		OpClip:   {3, 3, 0, checkClip},
 
-	OpDot: {2, 2, AttrDot | AttrAcc, checkDot},
+		OpSum:       {1, 1, AttrAxes | AttrKeep | AttrAcc, checkReduce},
+		OpProduct:   {1, 1, AttrAxes | AttrKeep, checkReduce},
+		OpReduceMax: {1, 1, AttrAxes | AttrKeep, checkReduceSame},
+		OpReduceMin: {1, 1, AttrAxes | AttrKeep, checkReduceSame},
+		OpAll:       {1, 1, AttrAxes | AttrKeep, checkReduceBool},
+		OpAny:       {1, 1, AttrAxes | AttrKeep, checkReduceBool},
+		OpArgMax:    {1, 1, AttrAxis | AttrKeep | AttrTie, checkArg},
+		OpArgMin:    {1, 1, AttrAxis | AttrKeep | AttrTie, checkArg},
+
+		OpDot:  {2, 2, AttrDot | AttrAcc, checkDot},
+		OpConv: {2, 2, AttrConv | AttrAcc, checkConv},
+
+		OpElem: {1, 1, AttrIndex, anyResult}, // Verify checks it against the node that it names
+
+		OpGather:        {2, 2, AttrAxes, checkGather},
+		OpIndexedAdd:    {3, 3, AttrAxes, checkIndexed},
+		OpIndexedPut:    {3, 3, AttrAxes, checkIndexed},
+		OpTake:          {2, 2, AttrAxis, checkTake},
+		OpTakeAlongAxis: {2, 2, AttrAxis, checkTakeAlong},
+
+		OpReduce:           {2, 2, AttrAxes | AttrKeep | AttrFun, checkReduceFun},
+		OpWindowReduce:     {2, 2, AttrWindow | AttrDilation | AttrFun, checkWindowReduce},
+		OpWindowSum:        {1, 1, AttrWindow | AttrDilation, checkWindow},
+		OpWindowProduct:    {1, 1, AttrWindow | AttrDilation, checkWindow},
+		OpWindowMax:        {1, 1, AttrWindow | AttrDilation, checkWindow},
+		OpWindowMin:        {1, 1, AttrWindow | AttrDilation, checkWindow},
+		OpWindowScatterMax: {3, 3, AttrWindow, checkWindowScatter},
+		OpWindowScatterMin: {3, 3, AttrWindow, checkWindowScatter},
+
+		OpSort:              {1, 1, AttrAxis | AttrDesc, checkSort},
+		OpArgSort:           {1, 1, AttrAxis | AttrDesc, checkArgSort},
+		OpTopK:              {1, 1, AttrMore, checkTopK},
+		OpCumulativeSum:     {1, 1, AttrAxis | AttrReverse | AttrAcc, checkCumulative},
+		OpCumulativeProduct: {1, 1, AttrAxis | AttrReverse, checkCumulative},
+		OpCumulativeMax:     {1, 1, AttrAxis | AttrReverse, checkCumulative},
+		OpCumulativeMin:     {1, 1, AttrAxis | AttrReverse, checkCumulative},
+
+		OpFFT:   {1, 1, AttrAxis | AttrLength | AttrEps, checkFFT},
+		OpIFFT:  {1, 1, AttrAxis | AttrLength | AttrEps, checkFFT},
+		OpFFT2:  {1, 1, AttrAxes | AttrExtents | AttrEps, checkFFT2},
+		OpIFFT2: {1, 1, AttrAxes | AttrExtents | AttrEps, checkFFT2},
+		OpRFFT:  {1, 1, AttrAxis | AttrLength | AttrEps, checkFFT},
+		OpIRFFT: {1, 1, AttrAxis | AttrLength | AttrEps, checkFFT},
+
+		OpTriangularSolve: {2, 2, AttrSolve, checkTriangularSolve},
+		OpCholesky:        {1, 1, 0, checkCholesky},
+		OpSolve:           {2, 2, 0, checkSolve},
+		OpLU:              {1, 1, AttrEps | AttrMore, checkLU},
+		OpQR:              {1, 1, AttrFull | AttrEps | AttrMore, checkQR},
+		OpSVD:             {1, 1, AttrFull | AttrIter | AttrMore, checkSVD},
+		OpEigh:            {1, 1, AttrIter | AttrEps | AttrMore, checkEigh},
+		OpDeterminant:     {1, 1, 0, checkDeterminant},
+
+		OpLogicalNot: {1, 1, 0, checkLogicalNot},
+		OpPhase:      {1, 1, 0, checkPhase},
+		OpAllClose:   {2, 2, AttrTol, checkAllClose},
+	}
+	addElementwise()
 }
 
 // resultKind says which types an elementwise op may yield and take.
@@ -67,7 +134,7 @@ func isFloat(t Type) bool { return t.Float() }
 func isU8(t Type) bool    { return t == U8 }
 func isAny(t Type) bool   { return t != Invalid }
 
-func init() {
+func addElementwise() {
 	groups := []struct {
 		kind elementwise
 		ops  []Op
@@ -146,6 +213,24 @@ func (s Shape) BroadcastsTo(to Shape) bool {
 		}
 	}
 	return true
+}
+
+// Broadcast is the shape that both a and b stretch to.
+func Broadcast(a, b Shape) (Shape, bool) {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	out := append(Shape(nil), a...)
+	lead := len(a) - len(b)
+	for i, d := range b {
+		switch e := out[lead+i]; {
+		case e == 1:
+			out[lead+i] = d
+		case d != 1 && d != e:
+			return nil, false
+		}
+	}
+	return out, true
 }
 
 func anyResult(*Node, []Spec) error { return nil }

@@ -3,6 +3,7 @@ package graph
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -33,7 +34,11 @@ func (g *Graph) String() string {
 		for _, r := range n.In {
 			b.WriteString(" " + g.name(r))
 		}
-		fmt.Fprintf(&b, "%s : %v\n", n.attrText(), n.Spec)
+		fmt.Fprintf(&b, "%s : %v", n.attrText(), n.Spec)
+		for _, s := range n.More {
+			fmt.Fprintf(&b, ", %v", s)
+		}
+		b.WriteByte('\n')
 	}
 	b.WriteString("return")
 	for _, r := range g.Outs {
@@ -72,6 +77,31 @@ func (n *Node) attrText() string {
 		put(AttrAcc, "acc=%v", at.Acc)
 	}
 	put(AttrValue, "value=%#x", at.Value)
+	put(AttrIndex, "index=%d", at.Index)
+	if at.Desc {
+		put(AttrDesc, "descending")
+	}
+	if at.Reverse {
+		put(AttrReverse, "reverse")
+	}
+	put(AttrWindow, "window=%v strides=%v pad=%v", at.Window, at.Strides, at.Pad)
+	put(AttrDilation, "dilation=%v", at.Dilation)
+	if c := at.Conv; c != nil {
+		put(AttrConv, "strides=%v pad=%v dilation=%v,%v groups=%d,%d perm=%v,%v,%v", at.Strides, at.Pad,
+			c.InputDilation, c.KernelDilation, c.FeatureGroups, c.BatchGroups, c.InputPerm, c.KernelPerm, c.OutputPerm)
+	}
+	put(AttrLength, "length=%d", at.Length)
+	put(AttrExtents, "lengths=%v", at.Lengths)
+	put(AttrEps, "eps=%g", at.Eps)
+	put(AttrTol, "rtol=%g atol=%g equal_nan=%t", at.RTol, at.ATol, at.EqualNaN)
+	put(AttrSolve, "upper=%t right=%t transform=%d", at.Solve.Upper, at.Solve.Right, at.Solve.Transform)
+	if at.Full {
+		put(AttrFull, "full")
+	}
+	put(AttrIter, "max_iter=%d", at.MaxIter)
+	if at.Fun != nil {
+		put(AttrFun, "fun={\n%v}", at.Fun)
+	}
 	return b.String()
 }
 
@@ -121,15 +151,18 @@ func AppendNodeKey(dst []byte, n *Node) []byte {
 	at := &n.Attrs
 	dst = append(dst, byte(len(n.Op)))
 	dst = append(dst, n.Op...)
-	flags := byte(at.Acc) << 2
-	if at.Keep {
-		flags |= 1
+	flags := uint16(at.Acc) << 8
+	for i, on := range [...]bool{at.Keep, at.High, at.Desc, at.Reverse, at.EqualNaN, at.Solve.Upper, at.Solve.Right, at.Full} {
+		if on {
+			flags |= 1 << i
+		}
 	}
-	if at.High {
-		flags |= 2
-	}
-	dst = append(dst, byte(n.Type), flags)
+	dst = append(dst, byte(n.Type), byte(flags), byte(flags>>8), byte(at.Solve.Transform))
 	dst = appendList(dst, n.Shape)
+	dst = appendInts(dst, len(n.More))
+	for _, s := range n.More {
+		dst = appendList(append(dst, byte(s.Type)), s.Shape)
+	}
 	set := rules[n.Op].Attrs
 	if set&AttrAxes != 0 {
 		dst = appendList(dst, at.Axes)
@@ -140,7 +173,19 @@ func AppendNodeKey(dst []byte, n *Node) []byte {
 	if set&AttrLengths != 0 {
 		dst = appendList(appendList(dst, at.Lengths), at.Strides)
 	}
-	if set&AttrPad != 0 {
+	if set&AttrExtents != 0 {
+		dst = appendList(dst, at.Lengths)
+	}
+	if set&(AttrWindow|AttrConv) != 0 {
+		dst = appendList(dst, at.Strides)
+	}
+	if set&AttrWindow != 0 {
+		dst = appendList(dst, at.Window)
+	}
+	if set&AttrDilation != 0 {
+		dst = appendList(dst, at.Dilation)
+	}
+	if set&(AttrPad|AttrWindow|AttrConv) != 0 {
 		dst = appendInts(dst, len(at.Pad))
 		for _, p := range at.Pad {
 			dst = appendInts(dst, p.Lo, p.Hi, p.Interior)
@@ -149,6 +194,22 @@ func AppendNodeKey(dst []byte, n *Node) []byte {
 	if set&AttrDot != 0 {
 		dst = appendList(appendList(dst, at.ContractA), at.ContractB)
 		dst = appendList(appendList(dst, at.BatchA), at.BatchB)
+	}
+	if c := at.Conv; set&AttrConv != 0 && c != nil {
+		dst = appendList(appendList(dst, c.InputDilation), c.KernelDilation)
+		dst = appendInts(dst, c.FeatureGroups, c.BatchGroups)
+		dst = appendList(appendList(appendList(dst, c.InputPerm), c.KernelPerm), c.OutputPerm)
+	}
+	if set&(AttrIndex|AttrLength|AttrIter) != 0 {
+		dst = appendInts(dst, at.Index, at.Length, at.MaxIter)
+	}
+	if set&(AttrEps|AttrTol) != 0 {
+		for _, f := range [...]float64{at.Eps, at.RTol, at.ATol} {
+			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f))
+		}
+	}
+	if set&AttrFun != 0 && at.Fun != nil {
+		dst = AppendKey(dst, at.Fun)
 	}
 	if set&AttrValue != 0 {
 		dst = binary.LittleEndian.AppendUint64(dst, at.Value)

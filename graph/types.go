@@ -26,6 +26,14 @@ const (
 	BF16
 	F32
 	F64
+	F8       // E5M2
+	F8E4M3FN // no infinities
+	S2       // types below 8 bits take a byte each
+	S4
+	U2
+	U4
+	C64 // real part first
+	C128
 )
 
 type typeInfo struct {
@@ -42,6 +50,7 @@ const (
 	KindUnsigned
 	KindSigned
 	KindFloat
+	KindComplex
 )
 
 var typeTable = [...]typeInfo{
@@ -58,9 +67,18 @@ var typeTable = [...]typeInfo{
 	BF16:    {"bf16", KindFloat, 2},
 	F32:     {"f32", KindFloat, 4},
 	F64:     {"f64", KindFloat, 8},
+
+	F8:       {"f8", KindFloat, 1},
+	F8E4M3FN: {"f8_e4m3fn", KindFloat, 1},
+	S2:       {"s2", KindSigned, 1},
+	S4:       {"s4", KindSigned, 1},
+	U2:       {"u2", KindUnsigned, 1},
+	U4:       {"u4", KindUnsigned, 1},
+	C64:      {"c64", KindComplex, 8},
+	C128:     {"c128", KindComplex, 16},
 }
 
-// Types lists every type, in a fixed order.
+// Types lists every type that tensors may have, in a fixed order.
 var Types = []Type{U8, U16, U32, U64, S8, S16, S32, S64, F16, BF16, F32, F64}
 
 func (t Type) String() string {
@@ -79,6 +97,20 @@ func (t Type) Size() int { return typeTable[t].size }
 // Float, Signed and Int report the family of t.
 func (t Type) Float() bool  { return t.Kind() == KindFloat }
 func (t Type) Signed() bool { return t.Kind() == KindSigned }
+
+// Complex reports whether an element of t is a pair of floats, of type t.Part().
+func (t Type) Complex() bool { return t.Kind() == KindComplex }
+
+// Part is the type of the real and the imaginary part of a complex type, and t itself for others.
+func (t Type) Part() Type {
+	switch t {
+	case C64:
+		return F32
+	case C128:
+		return F64
+	}
+	return t
+}
 
 // Int reports whether t is a signed or unsigned integer.
 func (t Type) Int() bool { return t.Kind() == KindSigned || t.Kind() == KindUnsigned }

@@ -92,8 +92,37 @@ func VerifyNode(n *Node, in []Spec) error {
 			return fail(fmt.Errorf("operand %d: %w", i, err))
 		}
 	}
+	if len(n.More) > 0 && info.Attrs&AttrMore == 0 {
+		return fail(fmt.Errorf("yields one result, got %d", 1+len(n.More)))
+	}
+	for i := range n.More {
+		if err := CheckSpec(n.More[i]); err != nil {
+			return fail(fmt.Errorf("result %d: %w", i+1, err))
+		}
+	}
 	if err := info.check(n, in); err != nil {
 		return fail(err)
+	}
+	return nil
+}
+
+// verifyElem checks a node that names one result of another.
+func verifyElem(g *Graph, n *Node) error {
+	at := int(n.In[0]) - len(g.Params)
+	if at < 0 {
+		return &Error{Op: n.Op, Reason: "names a parameter, which is one value"}
+	}
+	of := &g.Nodes[at]
+	i := n.Attrs.Index
+	if i < 0 || i > len(of.More) {
+		return &Error{Op: n.Op, Reason: fmt.Sprintf("names result %d of %s, which has %d", i, of.Op, 1+len(of.More))}
+	}
+	want := of.Spec
+	if i > 0 {
+		want = of.More[i-1]
+	}
+	if n.Type != want.Type || !n.Shape.Equal(want.Shape) {
+		return &Error{Op: n.Op, Reason: fmt.Sprintf("result %d of %s is %v, got %v", i, of.Op, want, n.Spec)}
 	}
 	return nil
 }
@@ -125,7 +154,11 @@ func Verify(g *Graph) error {
 			}
 			in = append(in, g.SpecOf(r))
 		}
-		if err := VerifyNode(n, in); err != nil {
+		err := VerifyNode(n, in)
+		if err == nil && n.Op == OpElem {
+			err = verifyElem(g, n)
+		}
+		if err != nil {
 			err.(*Error).Node = i
 			return err
 		}

@@ -14,7 +14,11 @@ import (
 // which later kernels read. Nodes that no result needs are dropped. The error is a *shaders.Unsupported
 // where the device lacks a type or an op has no kernel.
 func Lower(g *graph.Graph, t kernel.Target) (*Program, error) {
-	l := &lowering{g: g, t: t, p: &Program{Params: g.Params}, kernels: map[[32]byte]int{}}
+	g, err := expand(g, t)
+	if err != nil {
+		return nil, err
+	}
+	l := &lowering{g: g, t: t, p: &Program{Params: g.Params}, kernels: map[[32]byte]int{}, more: map[graph.Ref][]place{}}
 	l.start()
 	live := l.live()
 	for i := range g.Nodes {
@@ -48,11 +52,12 @@ func (t Tier) String() string { return [...]string{"device", "none"}[t] }
 // TierOf says where a node over operands of the given specs runs: a pure function of op, types, shapes,
 // attributes and device.
 func TierOf(t kernel.Target, n graph.Node, in []graph.Param) Tier {
-	g := &graph.Graph{Params: in, Nodes: []graph.Node{n}, Outs: []graph.Ref{graph.Ref(len(in))}}
-	g.Nodes[0].In = make([]graph.Ref, len(in))
+	n.In = make([]graph.Ref, len(in))
 	for i := range in {
-		g.Nodes[0].In[i] = graph.Ref(i)
+		n.In[i] = graph.Ref(i)
 	}
+	g := &graph.Graph{Params: in}
+	g.Nodes, g.Outs = graph.One(n, len(in))
 	if graph.Verify(g) != nil {
 		return None
 	}
@@ -78,7 +83,8 @@ type lowering struct {
 	g       *graph.Graph
 	t       kernel.Target
 	p       *Program
-	at      []place // by Ref
+	at      []place               // by Ref; the first result of nodes that have several
+	more    map[graph.Ref][]place // the further results of such nodes
 	kernels map[[32]byte]int
 }
 
@@ -138,10 +144,18 @@ func (l *lowering) node(i int) error {
 	if err != nil {
 		return wrap(n, err)
 	}
-	buf := l.temp(n.Spec)
-	l.at[ref] = place{spec: n.Spec, buf: buf, layout: graph.Contiguous(n.Shape), param: -1}
-	l.emit(plan, used, buf)
+	results := []place{l.result(n.Spec)}
+	for _, s := range n.More {
+		results = append(results, l.result(s))
+	}
+	l.at[ref], l.more[graph.Ref(ref)] = results[0], results[1:]
+	l.emit(plan, used, results...)
 	return nil
+}
+
+// result is a new buffer for a value of spec.
+func (l *lowering) result(s graph.Spec) place {
+	return place{spec: s, buf: l.temp(s), layout: graph.Contiguous(s.Shape), param: -1}
 }
 
 func wrap(n *graph.Node, err error) error {
@@ -263,20 +277,23 @@ func (l *lowering) materialize(p *place) {
 		if err != nil {
 			panic("lower: copying a number: " + err.Error()) // its type was accepted as a parameter's
 		}
-		p.buf = l.temp(one)
-		l.emit(plan, []place{src}, p.buf)
+		dst := l.result(one)
+		p.buf = dst.buf
+		l.emit(plan, []place{src}, dst)
 	}
 	p.param = -1
 	p.layout = graph.Layout{Strides: make([]int, len(p.spec.Shape))}
 }
 
-// emit adds a plan's launches. Slots are the operands in, then the result, then temporaries.
-func (l *lowering) emit(plan *shaders.Plan, in []place, out int) {
-	slots := make([]int, 0, len(in)+1+len(plan.Temps))
+// emit adds a plan's launches. Slots are the operands in, then the results, then temporaries.
+func (l *lowering) emit(plan *shaders.Plan, in []place, outs ...place) {
+	slots := make([]int, 0, len(in)+len(outs)+len(plan.Temps))
 	for _, p := range in {
 		slots = append(slots, p.buf)
 	}
-	slots = append(slots, out)
+	for _, p := range outs {
+		slots = append(slots, p.buf)
+	}
 	for _, bytes := range plan.Temps {
 		l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufTemp, Bytes: bytes})
 		slots = append(slots, len(l.p.Bufs)-1)
@@ -331,9 +348,9 @@ func (l *lowering) out(r graph.Ref) error {
 		if err != nil {
 			return err
 		}
-		buf := l.temp(p.spec)
-		l.emit(plan, []place{p}, buf)
-		p = place{spec: p.spec, buf: buf, layout: graph.Contiguous(p.spec.Shape), param: -1}
+		dst := l.result(p.spec)
+		l.emit(plan, []place{p}, dst)
+		p = dst
 		l.at[r] = p
 	}
 	if b := &l.p.Bufs[p.buf]; b.Kind == BufTemp {

@@ -15,6 +15,12 @@ func (l *lowering) view(n *graph.Node) (place, bool) {
 	if len(n.In) == 0 {
 		return place{}, false
 	}
+	if n.Op == graph.OpElem {
+		if n.Attrs.Index == 0 {
+			return l.at[n.In[0]], true
+		}
+		return l.more[n.In[0]][n.Attrs.Index-1], true
+	}
 	x := l.at[n.In[0]]
 	v := x
 	v.spec = n.Spec
