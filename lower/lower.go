@@ -206,6 +206,8 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		plan, err = shaders.Reduce(t, n.Op, tensors(0), n.Spec, at.Axes, at.Acc)
 	case graph.OpArgMax, graph.OpArgMin:
 		plan, err = shaders.ArgReduce(t, n.Op, tensors(0), n.Spec, at.Axis, at.High)
+	case graph.OpCumulativeSum, graph.OpCumulativeProduct, graph.OpCumulativeMax, graph.OpCumulativeMin:
+		plan, err = shaders.Scan(t, n.Op, tensors(0), n.Spec, at.Axis, at.Reverse, at.Acc)
 	case graph.OpDot:
 		plan, err = shaders.Dot(t, tensors(0), tensors(1), n.Spec, *at)
 	default:

@@ -1,0 +1,167 @@
+package shaders_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"nxvk/graph"
+	"nxvk/shaders"
+	"nxvk/test/devtest"
+)
+
+// rowsOf lists the flat indices of the elements of each row along an axis, in order.
+func rowsOf(shape graph.Shape, axis int) [][]int {
+	inner := graph.Shape(shape[axis+1:]).Size()
+	n := shape[axis]
+	rows := make([][]int, shape.Size()/n)
+	for r := range rows {
+		for i := range n {
+			rows[r] = append(rows[r], r/inner*inner*n+i*inner+r%inner)
+		}
+	}
+	return rows
+}
+
+// extreme is the greatest or least of vs: a NaN where there is one, and -0 is less than 0.
+func extreme(t graph.Type, vs []uint64, max bool) uint64 {
+	best := vs[0]
+	for _, v := range vs[1:] {
+		if beats(t, v, best, max, false) {
+			best = v
+		} else if t.Float() && number(v, t) == 0 && number(best, t) == 0 && math.Signbit(number(v, t)) != max {
+			best = v
+		}
+	}
+	if t.Float() && math.IsNaN(number(best, t)) {
+		return nans[t]
+	}
+	return best
+}
+
+func checkScan(op graph.Op, x tensor, axis int, reverse bool, acc graph.Acc, got []byte) error {
+	for _, row := range rowsOf(x.Shape, axis) {
+		var vs []uint64
+		for i := range row {
+			at := row[i]
+			if reverse {
+				at = row[len(row)-1-i]
+			}
+			vs = append(vs, x.elems[at])
+			if len(row) > 300 && i%61 != 0 && i != len(row)-1 {
+				continue
+			}
+			g := elemAt(got, at, x.Type)
+			switch op {
+			case graph.OpCumulativeMax, graph.OpCumulativeMin:
+				if want := extreme(x.Type, vs, op == graph.OpCumulativeMax); g != want {
+					return fmt.Errorf("position %d: got %#x, want %#x", i, g, want)
+				}
+			default:
+				fold := map[graph.Op]graph.Op{graph.OpCumulativeSum: graph.OpSum, graph.OpCumulativeProduct: graph.OpProduct}[op]
+				if err := checkFold(fold, g, x.Type, x.Type, vs, acc); err != nil {
+					return fmt.Errorf("position %d: %w", i, err)
+				}
+				if i == 0 && !(x.Type.Float() && math.IsNaN(number(vs[0], x.Type))) && g != vs[0] {
+					return fmt.Errorf("the first of a row is %#x, got %#x", vs[0], g)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+var scanOps = []graph.Op{graph.OpCumulativeSum, graph.OpCumulativeProduct, graph.OpCumulativeMax, graph.OpCumulativeMin}
+
+func randomScan(rng *rand.Rand, types []graph.Type) (graph.Op, tensor, int, bool, graph.Acc) {
+	ty := types[rng.IntN(len(types))]
+	shape := randomShape(rng, 3000)
+	if len(shape) == 0 {
+		shape = graph.Shape{1 + rng.IntN(200)}
+	}
+	axis := rng.IntN(len(shape))
+	switch rng.IntN(10) {
+	case 0:
+		shape[axis] = 5000
+		for k := range shape {
+			if k != axis {
+				shape[k] = 1 + rng.IntN(2)
+			}
+		}
+	case 1:
+		shape = graph.Shape{3000 + rng.IntN(3000)}
+		axis = 0
+	}
+	x := newTensor(ty, shape, randomLayout(rng, shape), someValue(rng, ty, rng.IntN(2) == 0))
+	return scanOps[rng.IntN(len(scanOps))], x, axis, rng.IntN(2) == 0, graph.Acc(rng.IntN(3))
+}
+
+func TestScan(t *testing.T) {
+	rng := rand.New(rand.NewPCG(51, 52))
+	for name, target := range targets {
+		for range 50 {
+			op, x, axis, reverse, acc := randomScan(rng, graph.Types)
+			if !has(target, x.Type) {
+				continue
+			}
+			what := fmt.Sprintf("%s: %s of %v %v, axis %d, reverse %v, acc %d", name, op, x.Spec, x.Layout, axis, reverse, acc)
+			p, err := shaders.Scan(target, op, x.Operand, x.Spec, axis, reverse, acc)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			got, err := interpret(p, len(x.elems)*x.Type.Size(), x)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if err := checkScan(op, x, axis, reverse, acc, got); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+	}
+}
+
+// The device gives what the interpreter gives, in every form.
+func TestScanOnDevice(t *testing.T) {
+	rng := rand.New(rand.NewPCG(53, 54))
+	for name, target := range deviceTargets(t) {
+		for range 16 {
+			op, x, axis, reverse, acc := randomScan(rng, graph.Types)
+			if !has(target, x.Type) {
+				continue
+			}
+			p, err := shaders.Scan(target, op, x.Operand, x.Spec, axis, reverse, acc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			devtest.Agree(t, p, [][]byte{x.buf}, x.Spec)
+			if t.Failed() {
+				t.Fatalf("%s: %s of %v %v, axis %d", name, op, x.Spec, x.Layout, axis)
+			}
+		}
+	}
+}
+
+// A running sum of more elements than an f32 can count keeps its promise at every position.
+func TestLongScan(t *testing.T) {
+	const n = 1 << 20
+	rng := rand.New(rand.NewPCG(55, 56))
+	d := devtest.Open(t)
+	x := newTensor(graph.F32, graph.Shape{n}, graph.Contiguous(graph.Shape{n}), func() uint64 { return graph.FromFloat(rng.NormFloat64(), graph.F32) })
+	for name, target := range deviceTargets(t) {
+		p, err := shaders.Scan(target, graph.OpCumulativeSum, x.Operand, x.Spec, 0, false, graph.AccCompensated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := d.Plan(t, p, [][]byte{x.buf}, 4*n)[0]
+		sum, mag := 0.0, 0.0
+		for i, v := range x.elems {
+			f := number(v, graph.F32)
+			sum += f
+			mag += math.Abs(f)
+			if e := math.Abs(number(elemAt(got, i, graph.F32), graph.F32) - sum); e > mag*0x1p-24+1e-12*mag {
+				t.Fatalf("%s: position %d is off by %g, of magnitudes %g", name, i, e, mag)
+			}
+		}
+	}
+}
