@@ -26,10 +26,14 @@ defmodule Nx.Vulkan.Backend do
 
   ## Where operations run
 
-  On the device, for the types u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f32 f64: what `@device` lists.
-  Everything else runs through `Nx.BinaryBackend`, counted by `Nx.Vulkan.Fallback`, with the result
-  moved back to the device. Blocks (`Nx.block/4`) run their default implementation operation by operation,
-  except those of linear algebra, which are loops over single numbers: they move to the host as a whole.
+  Every callback, and every block of Nx (`Nx.block/4`), is an operation of the port's. `Nx.Vulkan.Plan` asks it once
+  for each signature where it will run: on the device, or on the CPU inside the port, where that is faster or the
+  device lacks what it takes. Either way nothing comes back to the BEAM. `Nx.Vulkan.Fallback` counts both, and can
+  refuse them: what the port's CPU does, and what the port cannot do at all, which runs through
+  `Nx.BinaryBackend` with the result moved back.
+
+  A block that the port does not know, such as one of another library, runs its default implementation, which comes
+  back to this backend operation by operation.
 
   Pointers are not supported: the memory belongs to another program.
   """
@@ -37,7 +41,7 @@ defmodule Nx.Vulkan.Backend do
   @behaviour Nx.Backend
 
   alias Nx.Tensor, as: T
-  alias Nx.Vulkan.Backend.{Data, Eager, Host}
+  alias Nx.Vulkan.Backend.{Blocks, Data, Eager, Host}
 
   @type state :: Nx.Vulkan.Handle.t() | {:constant, bitstring} | {:host, bitstring}
   @typedoc "`device` and `errors` are `nil` in a constant that was given no options."
@@ -143,9 +147,6 @@ defmodule Nx.Vulkan.Backend do
         {:broadcast, [x, y, axes], [x], :same, quote(do: %{axes: unquote(axes)})}
       ]
 
-  @device Enum.map(device, &elem(&1, 0)) ++
-            [:as_type, :bitcast, :reshape, :pad, :clip, :slice, :put_slice, :concatenate, :stack, :dot]
-
   for {name, args, operands, constants, attrs} <- device do
     @impl true
     def unquote(name)(out, unquote_splicing(args)) do
@@ -227,49 +228,54 @@ defmodule Nx.Vulkan.Backend do
     ])
   end
 
-  ## Operations of the host
+  ## Operations that take more than host constants can say
 
-  @host [
-    gather: [:x, :indices, :opts],
-    indexed_add: [:x, :indices, :updates, :opts],
-    indexed_put: [:x, :indices, :updates, :opts],
-    conv: [:x, :kernel, :opts],
-    reduce: [:x, :acc, :opts, :fun],
-    window_reduce: [:x, :acc, :window, :opts, :fun],
-    window_sum: [:x, :window, :opts],
-    window_product: [:x, :window, :opts],
-    window_max: [:x, :window, :opts],
-    window_min: [:x, :window, :opts],
-    window_scatter_max: [:x, :source, :init, :window, :opts],
-    window_scatter_min: [:x, :source, :init, :window, :opts],
-    sort: [:x, :opts],
-    argsort: [:x, :opts],
-    triangular_solve: [:x, :y, :opts],
-    fft: [:x, :opts],
-    ifft: [:x, :opts]
-  ]
+  # {callback, its arguments after the result template, operands, how many of them must be tensors, attributes}.
+  indices = Macro.var(:indices, __MODULE__)
+  updates = Macro.var(:updates, __MODULE__)
+  window = Macro.var(:window, __MODULE__)
 
-  for {name, args} <- @host do
-    args = Enum.map(args, &Macro.var(&1, __MODULE__))
+  more =
+    [
+      {:gather, [x, indices, opts], [x, indices], 2, quote(do: %{axes: unquote(opts)[:axes]})},
+      {:conv, [x, y, opts], [x, y], 2, quote(do: Eager.conv(unquote(opts)))},
+      {:triangular_solve, [x, y, opts], [x, y], 2, quote(do: Map.new(unquote(opts)))}
+    ] ++
+      for op <- [:indexed_add, :indexed_put] do
+        {op, [x, indices, updates, opts], [x, indices, updates], 3, quote(do: %{axes: unquote(opts)[:axes]})}
+      end ++
+      for op <- [:window_sum, :window_product, :window_max, :window_min] do
+        {op, [x, window, opts], [x], 1, quote(do: Eager.window(unquote(window), unquote(opts)))}
+      end ++
+      for op <- [:window_scatter_max, :window_scatter_min] do
+        {op, [x, y, z, window, opts], [x, y, z], 2, quote(do: Eager.window(unquote(window), unquote(opts)))}
+      end ++
+      for op <- [:sort, :argsort] do
+        attrs = quote(do: %{axis: unquote(opts)[:axis], direction: unquote(opts)[:direction]})
+        {op, [x, opts], [x], 1, attrs}
+      end ++
+      for(op <- [:fft, :ifft], do: {op, [x, opts], [x], 1, quote(do: Eager.fft(unquote(opts)))})
 
+  for {name, args, operands, whole, attrs} <- more do
     @impl true
     def unquote(name)(out, unquote_splicing(args)) do
-      Host.fallback(unquote(name), [out, unquote_splicing(args)], "there is no kernel for it yet")
+      Eager.send_op(unquote(name), out, unquote(operands), unquote(whole), unquote(attrs), [
+        out,
+        unquote_splicing(args)
+      ])
     end
   end
 
   @impl true
-  def block(struct, out, args, fun), do: Host.block(struct, out, args, fun)
+  def reduce(out, x, acc, opts, fun) do
+    Host.fallback(:reduce, [out, x, acc, opts, fun], "its function is Elixir")
+  end
 
-  @doc """
-  The callbacks that run on the device.
-  """
-  @spec device_callbacks() :: [atom]
-  def device_callbacks, do: @device
+  @impl true
+  def window_reduce(out, x, acc, window, opts, fun) do
+    Host.fallback(:window_reduce, [out, x, acc, window, opts, fun], "its function is Elixir")
+  end
 
-  @doc """
-  The callbacks that run on the host, whatever the types.
-  """
-  @spec host_callbacks() :: [atom]
-  def host_callbacks, do: Keyword.keys(@host)
+  @impl true
+  def block(struct, out, args, fun), do: Blocks.run(struct, out, args, fun)
 end

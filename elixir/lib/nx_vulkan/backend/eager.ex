@@ -37,41 +37,88 @@ defmodule Nx.Vulkan.Backend.Eager do
   defp whole(:map), do: 0
   defp whole(:same), do: 1
 
-  defp send_op(name, %T{type: type, shape: shape} = out, operands, whole, attrs, args) do
-    with wire when wire != nil <- Types.wire(type),
-         types when types != nil <- types(operands) do
-      Host.check!(name, wire, operands)
-      like = like(operands)
-      port = Port.get!(like.device)
-
-      # Before anything moves, so that a refusal costs nothing.
-      case Plan.tier(port, name, wire, types, fn -> plan(name, wire, shape, attrs, operands, whole) end) do
-        :device -> cast(port, like, name, wire, out, operands, whole, attrs)
-        :host -> cast_to_host(port, like, name, wire, out, operands, whole, attrs, args)
-        :none -> Host.fallback(name, args, "neither the device nor the port can")
-      end
-    else
-      nil -> Host.fallback(name, args, "no device tensor has its type")
+  @doc """
+  Sends an operation of which `whole` leading operands must be tensors of the device, or falls back.
+  """
+  def send_op(name, out, operands, whole, attrs, args) do
+    case attempt(name, [out], operands, whole, attrs, {name, args}) do
+      {:ok, [result]} -> result
+      {:none, why} -> Host.fallback(name, args, why)
     end
   end
 
-  defp cast_to_host(port, like, name, wire, out, operands, whole, attrs, args) do
-    Fallback.note(name, args, "the device cannot, the port's CPU does")
-    cast(port, like, name, wire, out, operands, whole, attrs)
+  @doc """
+  Sends an operation, unless neither the device nor the port can do it: then nothing has moved, and the reason
+  comes back.
+
+  `outs` are the templates of its results, `whole` says how many leading operands must be tensors of the device,
+  and `call` is the callback with its arguments, for `Nx.Vulkan.Fallback`.
+  """
+  @spec attempt(atom, [T.t()], [T.t() | integer], integer, map | [], {atom, [term]}) ::
+          {:ok, [T.t()]} | {:none, String.t()}
+  def attempt(name, [%T{type: type, shape: shape} | _] = outs, operands, whole, attrs, {callback, args}) do
+    with wire when wire != nil <- Types.wire(type),
+         types when types != nil <- types(operands),
+         attrs when attrs != nil <- results(attrs, outs) do
+      Host.check!(name, wire, operands)
+      like = like(operands)
+      port = Port.get!(like.device)
+      node = {name, wire, shape, attrs}
+      detail = if Plan.detailed?(name), do: {shape, shapes(operands), attrs}
+
+      # Before anything moves, so that a refusal costs nothing.
+      case Plan.tier(port, name, wire, types, detail, fn -> {node, specs(operands, whole)} end) do
+        :device ->
+          {:ok, cast(port, like, node, outs, operands, whole)}
+
+        :host ->
+          Fallback.note_host(callback, args)
+          {:ok, cast(port, like, node, outs, operands, whole)}
+
+        :none ->
+          {:none, "neither the device nor the port can"}
+      end
+    else
+      nil -> {:none, "no device tensor has its type"}
+    end
   end
 
-  defp cast(port, like, name, wire, %T{type: type, shape: shape} = out, operands, whole, attrs) do
+  # The results after the first, as an attribute.
+  defp results(attrs, [_]), do: attrs
+
+  defp results(attrs, [_ | more]) do
+    specs = for %T{type: type, shape: shape} <- more, do: {Types.wire(type), shape}
+    if List.keymember?(specs, nil, 0), do: nil, else: Map.put(attrs, :results, specs)
+  end
+
+  defp shapes(operands) do
+    for operand <- operands do
+      case operand do
+        %T{shape: shape} -> shape
+        _start -> {}
+      end
+    end
+  end
+
+  defp cast(port, like, node, outs, operands, whole) do
     {terms, held} = load(operands, whole, port, [], [])
-    {id, handle} = Handle.new(port, Types.bytes(type, size(shape)))
-    Port.cast(port, {:op, {name, wire, shape, attrs}, terms, [id]})
+    {ids, results} = name(outs, port, like, [], [])
+    Port.cast(port, {:op, node, terms, ids})
     Handle.keep(held)
-    if like.errors == :sync, do: sync!(port, id, handle)
-    %{out | data: %{like | state: handle}}
+    if like.errors == :sync, do: sync!(port, ids, results)
+    results
   end
 
-  defp sync!(port, id, handle) do
-    result = Port.call(port, {:sync, [id]})
-    Handle.keep(handle)
+  defp name([], _port, _like, ids, results), do: {:lists.reverse(ids), :lists.reverse(results)}
+
+  defp name([%T{type: type, shape: shape} = out | outs], port, like, ids, results) do
+    {id, handle} = Handle.new(port, Types.bytes(type, size(shape)))
+    name(outs, port, like, [id | ids], [%{out | data: %{like | state: handle}} | results])
+  end
+
+  defp sync!(port, ids, results) do
+    result = Port.call(port, {:sync, ids})
+    Handle.keep(results)
     with {:error, error} <- result, do: raise(error)
   end
 
@@ -125,26 +172,23 @@ defmodule Nx.Vulkan.Backend.Eager do
     load(rest, whole - 1, port, [id | terms], [handle | held])
   end
 
-  # The question to the port: the node, and what load/5 would send.
-  defp plan(name, wire, shape, attrs, operands, whole) do
-    specs =
-      operands
-      |> Enum.with_index()
-      |> Enum.map(fn
-        {start, _} when is_integer(start) ->
-          {:s64, :value}
+  # The operands as load/5 would send them, for the question where an operation runs.
+  defp specs(operands, whole) do
+    operands
+    |> Enum.with_index()
+    |> Enum.map(fn
+      {start, _} when is_integer(start) ->
+        {:s64, :value}
 
-        {%T{data: %B{state: {:constant, _}}} = t, i} when i >= whole ->
-          {Types.wire(t.type), :value}
+      {%T{data: %B{state: {:constant, _}}} = t, i} when i >= whole ->
+        {Types.wire(t.type), :value}
 
-        {%T{shape: {}, data: %module{}} = t, i} when i >= whole and module != B ->
-          {Types.wire(t.type), :value}
+      {%T{shape: {}, data: %module{}} = t, i} when i >= whole and module != B ->
+        {Types.wire(t.type), :value}
 
-        {t, _} ->
-          {Types.wire(t.type), t.shape}
-      end)
-
-    {{name, wire, shape, attrs}, specs}
+      {t, _} ->
+        {Types.wire(t.type), t.shape}
+    end)
   end
 
   ## Attributes
@@ -183,9 +227,46 @@ defmodule Nx.Vulkan.Backend.Eager do
     accumulator(%{contract_a: contract_a, batch_a: batch_a, contract_b: contract_b, batch_b: batch_b})
   end
 
+  @doc """
+  Attributes of a convolution. Nx says for each axis of {batch, channel, spatial…} which axis of the result it is, the
+  wire the reverse.
+  """
+  def conv(opts) do
+    output = opts[:output_permutation] |> Enum.with_index() |> Enum.sort() |> Enum.map(&elem(&1, 1))
+
+    opts
+    |> Keyword.take(
+      [:strides, :padding, :input_dilation, :kernel_dilation, :feature_group_size] ++
+        [:batch_group_size, :input_permutation, :kernel_permutation]
+    )
+    |> Map.new()
+    |> Map.put(:output_permutation, output)
+    |> accumulator()
+  end
+
+  @doc """
+  Attributes of an operation over windows.
+  """
+  def window(window, opts) do
+    attrs = %{window: Tuple.to_list(window), strides: opts[:strides], padding: opts[:padding]}
+
+    case opts[:window_dilations] do
+      nil -> attrs
+      dilations -> Map.put(attrs, :window_dilations, dilations)
+    end
+  end
+
+  @doc """
+  Attributes of a Fourier transform.
+  """
+  def fft(opts), do: %{axis: opts[:axis], length: opts[:length], eps: opts[:eps] * 1.0}
+
   @accumulator {Nx.Vulkan, :accumulator}
 
-  defp accumulator(attrs) do
+  @doc """
+  The attributes of an operation that accumulates, with how it does so where that is not the default.
+  """
+  def accumulator(attrs) do
     case :persistent_term.get(@accumulator, :compensated) do
       :compensated -> attrs
       other -> Map.put(attrs, :accumulator, other)

@@ -114,31 +114,6 @@ defmodule Nx.Vulkan.Backend.Host do
     adopt(result, out, like)
   end
 
-  # Loops over single numbers, where every step on the device would cost a launch, and every condition a read.
-  @whole [
-    Nx.Block.LinAlg.Cholesky,
-    Nx.Block.LinAlg.Solve,
-    Nx.Block.LinAlg.QR,
-    Nx.Block.LinAlg.Eigh,
-    Nx.Block.LinAlg.SVD,
-    Nx.Block.LinAlg.LU,
-    Nx.Block.LinAlg.Determinant
-  ]
-
-  @doc """
-  Runs a block: its default implementation re-enters the backend, save for linear algebra.
-  """
-  def block(%name{} = struct, out, args, fun) when name in @whole do
-    Fallback.note(:block, [struct, out, args, fun], "its default is a loop over single numbers")
-    like = like(args)
-    args = Enum.map(args, &move/1)
-    result = on_host(fn -> apply(fun, [struct | args]) end)
-    {result, []} = Nx.Defn.Composite.traverse(result, [], fn t, acc -> {adopt(t, t, like), acc} end)
-    result
-  end
-
-  def block(struct, _out, args, fun), do: apply(fun, [struct | args])
-
   # Functions given to reduce/5 and numbers made inside BinaryBackend must not come back to the device.
   defp on_host(fun), do: Nx.with_default_backend(Nx.BinaryBackend, fun)
 
