@@ -100,7 +100,7 @@ func (s *step) use(buf int, write bool) {
 func register(bits uint64, c lower.ValueConv) uint64 {
 	v := graph.ConvertBits(bits, c.From, c.To)
 	switch {
-	case c.To == graph.F16 || c.To == graph.BF16:
+	case c.To.Float() && c.To.Size() < 4:
 		return uint64(math.Float32bits(float32(graph.ToFloat(v, c.To))))
 	case c.To.Signed():
 		shift := 64 - 8*c.To.Size()

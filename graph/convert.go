@@ -5,19 +5,20 @@ import "math"
 // ConvertBits converts one number from type to type as Nx's as_type does in its BinaryBackend: bits
 // are the element's bytes read little-endian. Integers wrap; an integer becomes a float by way of f64,
 // as Erlang writes it; a float becomes an integer by truncation and wrapping, with NaN as 0 and the
-// infinities as the extremes of the type; floats round to nearest even.
+// infinities as the extremes of the type; floats round as FromFloat says.
 func ConvertBits(bits uint64, from, to Type) uint64 {
 	if from == to {
 		return bits & mask(to)
 	}
 	if from.Int() {
-		if to.Int() {
-			return uint64(signExtend(bits, from)) & mask(to)
+		n := signExtend(bits, from)
+		switch {
+		case to.Int():
+			return wrap(uint64(n), to)
+		case from.Signed():
+			return FromFloat(float64(n), to)
 		}
-		if from.Signed() {
-			return FromFloat(float64(signExtend(bits, from)), to)
-		}
-		return FromFloat(float64(bits&mask(from)), to)
+		return FromFloat(float64(uint64(n)), to)
 	}
 	x := ToFloat(bits, from)
 	if to.Float() {
@@ -26,16 +27,23 @@ func ConvertBits(bits uint64, from, to Type) uint64 {
 	return truncate(x, to)
 }
 
+// mask covers the bytes of an element.
 func mask(t Type) uint64 { return ^uint64(0) >> (64 - 8*t.Size()) }
+
+// numberMask covers the bits of an element's number.
+func numberMask(t Type) uint64 { return ^uint64(0) >> (64 - t.Bits()) }
 
 // signExtend reads an integer of type t as a 64-bit pattern: signed types extend their sign.
 func signExtend(bits uint64, t Type) int64 {
 	if !t.Signed() {
-		return int64(bits & mask(t))
+		return int64(bits & numberMask(t))
 	}
-	sh := 64 - 8*t.Size()
+	sh := 64 - t.Bits()
 	return int64(bits<<sh) >> sh
 }
+
+// wrap makes an element of integer type t of the low bits of n.
+func wrap(n uint64, t Type) uint64 { return uint64(signExtend(n, t)) & mask(t) }
 
 // ToFloat reads an element of a float type; f64 holds each exactly.
 func ToFloat(bits uint64, t Type) float64 {
@@ -46,12 +54,18 @@ func ToFloat(bits uint64, t Type) float64 {
 		return float64(math.Float32frombits(uint32(bits)))
 	case BF16:
 		return float64(math.Float32frombits(uint32(bits) << 16))
+	case F8:
+		return halfToFloat(uint16(bits) << 8)
+	case F8E4M3FN:
+		return e4m3ToFloat(uint8(bits))
 	default:
 		return halfToFloat(uint16(bits))
 	}
 }
 
-// FromFloat rounds x to the nearest element of float type t, ties to even.
+// FromFloat rounds x to an element of float type t: the nearest one, ties to even. The 8-bit floats are rounded as
+// Nx writes them: F8 is the upper byte of an F16, so that what lies below it is cut off, and F8E4M3FN is
+// rounded by a rule of its own (floatToE4M3).
 func FromFloat(x float64, t Type) uint64 {
 	switch t {
 	case F64:
@@ -60,9 +74,50 @@ func FromFloat(x float64, t Type) uint64 {
 		return uint64(math.Float32bits(float32(x)))
 	case BF16:
 		return uint64(roundFloat(x, 8, 127))
+	case F8:
+		return uint64(roundFloat(x, 11, 15) >> 8)
+	case F8E4M3FN:
+		return uint64(floatToE4M3(x))
 	default:
 		return uint64(roundFloat(x, 11, 15))
 	}
+}
+
+// e4m3ToFloat reads 4 bits of exponent, 3 of fraction, and no infinities: all bits set but the sign is NaN.
+func e4m3ToFloat(b uint8) float64 {
+	sign := 1.0
+	if b>>7 == 1 {
+		sign = -1
+	}
+	e, m := int(b>>3&15), float64(b&7)
+	switch {
+	case b&0x7f == 0x7f:
+		return math.NaN()
+	case e == 0:
+		return math.Copysign(math.Ldexp(m, -9), sign)
+	}
+	return math.Copysign(math.Ldexp(8+m, e-10), sign)
+}
+
+// floatToE4M3 rounds the fraction to the nearest, halves away from zero, but never carries into the exponent: what
+// would be the next power of two becomes the largest number below it. What is beyond 448 becomes 448.
+func floatToE4M3(x float64) uint8 {
+	var sign uint8
+	if math.Signbit(x) {
+		sign = 1 << 7
+	}
+	a := math.Abs(x)
+	switch {
+	case math.IsNaN(x):
+		return 0x7f
+	case a >= 448:
+		return sign | 0x7e
+	case a < 0x1p-6:
+		return sign | uint8(min(7, math.Round(a*0x1p9)))
+	}
+	f, e := math.Frexp(a) // a = 2f * 2^(e-1)
+	m := min(7, math.Round((2*f-1)*8))
+	return sign | uint8(e-1+7)<<3 | uint8(m)
 }
 
 func halfToFloat(h uint16) float64 {
@@ -114,7 +169,7 @@ func roundFloat(x float64, p, bias int) uint16 {
 
 // truncate converts a float to an integer of type t, wrapping.
 func truncate(x float64, t Type) uint64 {
-	m := mask(t)
+	m := numberMask(t)
 	switch {
 	case math.IsNaN(x):
 		return 0
@@ -125,7 +180,7 @@ func truncate(x float64, t Type) uint64 {
 		return m
 	case math.IsInf(x, -1):
 		if t.Signed() {
-			return m>>1 + 1
+			return wrap(m>>1+1, t)
 		}
 		return 0
 	}
@@ -144,5 +199,5 @@ func truncate(x float64, t Type) uint64 {
 	if x < 0 {
 		n = -n
 	}
-	return n & m
+	return wrap(n, t)
 }

@@ -284,7 +284,7 @@ func checkEye(n *Node, _ []Spec) error {
 }
 
 func checkBitcast(n *Node, in []Spec) error {
-	if n.Type.Size() != in[0].Type.Size() {
+	if n.Type.Bits() != in[0].Type.Bits() {
 		return fmt.Errorf("types %v and %v differ in width", in[0].Type, n.Type)
 	}
 	return wantShape(n, in[0].Shape)

@@ -40,6 +40,7 @@ type typeInfo struct {
 	name string // as Nx prints it
 	kind Kind
 	size int // bytes
+	bits int // of the number, where it leaves some of its byte unused
 }
 
 // Kind is the family of a Type.
@@ -54,32 +55,32 @@ const (
 )
 
 var typeTable = [...]typeInfo{
-	Invalid: {"invalid", KindInvalid, 0},
-	U8:      {"u8", KindUnsigned, 1},
-	U16:     {"u16", KindUnsigned, 2},
-	U32:     {"u32", KindUnsigned, 4},
-	U64:     {"u64", KindUnsigned, 8},
-	S8:      {"s8", KindSigned, 1},
-	S16:     {"s16", KindSigned, 2},
-	S32:     {"s32", KindSigned, 4},
-	S64:     {"s64", KindSigned, 8},
-	F16:     {"f16", KindFloat, 2},
-	BF16:    {"bf16", KindFloat, 2},
-	F32:     {"f32", KindFloat, 4},
-	F64:     {"f64", KindFloat, 8},
+	Invalid: {"invalid", KindInvalid, 0, 0},
+	U8:      {"u8", KindUnsigned, 1, 8},
+	U16:     {"u16", KindUnsigned, 2, 16},
+	U32:     {"u32", KindUnsigned, 4, 32},
+	U64:     {"u64", KindUnsigned, 8, 64},
+	S8:      {"s8", KindSigned, 1, 8},
+	S16:     {"s16", KindSigned, 2, 16},
+	S32:     {"s32", KindSigned, 4, 32},
+	S64:     {"s64", KindSigned, 8, 64},
+	F16:     {"f16", KindFloat, 2, 16},
+	BF16:    {"bf16", KindFloat, 2, 16},
+	F32:     {"f32", KindFloat, 4, 32},
+	F64:     {"f64", KindFloat, 8, 64},
 
-	F8:       {"f8", KindFloat, 1},
-	F8E4M3FN: {"f8_e4m3fn", KindFloat, 1},
-	S2:       {"s2", KindSigned, 1},
-	S4:       {"s4", KindSigned, 1},
-	U2:       {"u2", KindUnsigned, 1},
-	U4:       {"u4", KindUnsigned, 1},
-	C64:      {"c64", KindComplex, 8},
-	C128:     {"c128", KindComplex, 16},
+	F8:       {"f8", KindFloat, 1, 8},
+	F8E4M3FN: {"f8_e4m3fn", KindFloat, 1, 8},
+	S2:       {"s2", KindSigned, 1, 2},
+	S4:       {"s4", KindSigned, 1, 4},
+	U2:       {"u2", KindUnsigned, 1, 2},
+	U4:       {"u4", KindUnsigned, 1, 4},
+	C64:      {"c64", KindComplex, 8, 64},
+	C128:     {"c128", KindComplex, 16, 128},
 }
 
 // Types lists every type that tensors may have, in a fixed order.
-var Types = []Type{U8, U16, U32, U64, S8, S16, S32, S64, F16, BF16, F32, F64}
+var Types = []Type{U8, U16, U32, U64, S8, S16, S32, S64, F16, BF16, F32, F64, F8, F8E4M3FN, S2, S4, U2, U4}
 
 func (t Type) String() string {
 	if int(t) < len(typeTable) {
@@ -93,6 +94,14 @@ func (t Type) Kind() Kind { return typeTable[t].kind }
 
 // Size is the size of an element in bytes.
 func (t Type) Size() int { return typeTable[t].size }
+
+// Bits is the width of an element in bits. It is 8*Size but for the types below 8 bits, whose byte holds the number
+// extended by its sign.
+func (t Type) Bits() int { return typeTable[t].bits }
+
+// PackedSize is the size in bytes of n elements as Nx lays them out, where types below 8 bits lie close together,
+// the first in the highest bits of a byte.
+func (t Type) PackedSize(n int) int { return (n*t.Bits() + 7) / 8 }
 
 // Float, Signed and Int report the family of t.
 func (t Type) Float() bool  { return t.Kind() == KindFloat }

@@ -305,8 +305,11 @@ var moveTrials = map[graph.Op]func(r *rand.Rand, ty graph.Type) trial{
 	graph.OpBitcast: func(r *rand.Rand, ty graph.Type) trial {
 		x := random(r, graph.Spec{Type: ty, Shape: randomShape(r, 2, 9)})
 		want := x
-		for want.Type = graph.Types[r.Intn(len(graph.Types))]; want.Type.Size() != ty.Size(); {
+		for want.Type = graph.Types[r.Intn(len(graph.Types))]; want.Type.Bits() != ty.Bits(); {
 			want.Type = graph.Types[r.Intn(len(graph.Types))]
+		}
+		if ty.Bits() < 8 {
+			want = from(want.Spec, func(at []int) uint64 { return canonical(x.at(at), want.Type) })
 		}
 		return trial{graph.Node{Op: graph.OpBitcast, Spec: want.Spec}, []tensor{x}, want}
 	},
@@ -318,7 +321,7 @@ var moveTrials = map[graph.Op]func(r *rand.Rand, ty graph.Type) trial{
 
 // randomStart is a start for an axis of extent d: inside, outside, huge or negative, of any integer type.
 func randomStart(r *rand.Rand, d int) tensor {
-	ints := []graph.Type{graph.U8, graph.U16, graph.U32, graph.U64, graph.S8, graph.S16, graph.S32, graph.S64}
+	ints := []graph.Type{graph.U8, graph.U16, graph.U32, graph.U64, graph.S8, graph.S16, graph.S32, graph.S64, graph.S4, graph.U2}
 	t := tensor{Spec: graph.Spec{Type: ints[r.Intn(len(ints))]}}
 	v := uint64(r.Intn(d + 2))
 	switch r.Intn(6) {
@@ -327,7 +330,7 @@ func randomStart(r *rand.Rand, d int) tensor {
 	case 1:
 		v = -v
 	}
-	t.bits = []uint64{v & (^uint64(0) >> (64 - 8*t.Type.Size()))}
+	t.bits = []uint64{canonical(v, t.Type)}
 	return t
 }
 

@@ -48,7 +48,7 @@ type Arg struct {
 
 // ValueConv says how a by-value parameter becomes the bits in the argument table: read as a number of
 // type From, converted to type To as Nx converts (graph.ConvertBits), then widened to the kernel's
-// register type: integers sign- or zero-extended, f16 and bf16 to f32.
+// register type: integers sign- or zero-extended, floats below 32 bits to f32.
 type ValueConv struct{ From, To graph.Type }
 
 // Access is a byte range of a buffer that a dispatch touches, for hazards and for the range checker.
@@ -85,10 +85,10 @@ type Program struct {
 
 // Widened is how an element of type t lies in the argument table: in its kernel's register type.
 func Widened(bits uint64, t graph.Type) uint64 {
-	switch t {
-	case graph.F16, graph.BF16:
+	switch {
+	case t.Float() && t.Size() < 4:
 		return graph.ConvertBits(bits, t, graph.F32)
-	case graph.S8, graph.S16:
+	case t.Signed() && t.Size() < 4:
 		return graph.ConvertBits(bits, t, graph.S32)
 	}
 	return bits

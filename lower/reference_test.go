@@ -53,20 +53,31 @@ func (n number) cmp(m number) int {
 
 // write stores n as an element of t; NaN is Nx's.
 func (n number) write(t graph.Type) uint64 {
-	m := ^uint64(0) >> (64 - 8*t.Size())
 	if n.i != nil && t.Int() {
-		low := new(big.Int).And(n.i, new(big.Int).SetUint64(m)) // two's complement, infinitely extended
-		return low.Uint64()
+		low := new(big.Int).And(n.i, new(big.Int).SetUint64(math.MaxUint64)) // two's complement, infinitely extended
+		return canonical(low.Uint64(), t)
 	}
 	f := n.float()
 	if t.Int() {
 		return graph.ConvertBits(math.Float64bits(f), graph.F64, t)
 	}
 	if math.IsNaN(f) {
-		return map[graph.Type]uint64{graph.F16: 0x7e00, graph.BF16: 0x7fc0, graph.F32: 0x7fc00000, graph.F64: 0x7ff8 << 48}[t]
+		return quietNaN[t]
 	}
 	return graph.FromFloat(f, t)
 }
+
+// canonical makes an element of the low bits of n.
+func canonical(n uint64, t graph.Type) uint64 {
+	bits := n & (^uint64(0) >> (64 - t.Bits()))
+	if t.Signed() && bits>>(t.Bits()-1) == 1 {
+		bits |= ^uint64(0) << t.Bits()
+	}
+	return bits & (^uint64(0) >> (64 - 8*t.Size()))
+}
+
+// quietNaN is the NaN that Nx writes.
+var quietNaN = map[graph.Type]uint64{graph.F8: 0x7e, graph.F8E4M3FN: 0x7f, graph.F16: 0x7e00, graph.BF16: 0x7fc0, graph.F32: 0x7fc00000, graph.F64: 0x7ff8 << 48}
 
 func whole(n int64) number    { return number{i: big.NewInt(n)} }
 func floaty(f float64) number { return number{f: f} }
@@ -218,9 +229,9 @@ func refUnary(op graph.Op, x number, elem uint64, t graph.Type) (n number, ok bo
 		}
 		return floaty(map[graph.Op]float64{"ceil": math.Ceil(f), "floor": math.Floor(f), "round": math.Round(f) + 0}[op]), true
 	case "count_leading_zeros":
-		return whole(int64(bits.LeadingZeros64(elem) - 64 + 8*t.Size())), true
+		return whole(int64(bits.LeadingZeros64(elem&(^uint64(0)>>(64-t.Bits()))) - 64 + t.Bits())), true
 	case "population_count":
-		return whole(int64(bits.OnesCount64(elem))), true
+		return whole(int64(bits.OnesCount64(elem & (^uint64(0) >> (64 - t.Bits()))))), true
 	case "real", "conjugate":
 		return x, true
 	case "imag":
@@ -261,6 +272,8 @@ func mergeTypes(a, b graph.Type) graph.Type {
 		return a
 	case a.Float() && b.Float():
 		switch {
+		case a.Size() == 1 && b.Size() == 1: // the two 8-bit floats
+			return graph.F8
 		case a.Size() == b.Size(): // f16 and bf16
 			return graph.F32
 		case a.Size() > b.Size():
@@ -272,7 +285,7 @@ func mergeTypes(a, b graph.Type) graph.Type {
 	case b.Float():
 		return b
 	case a.Signed() == b.Signed():
-		if a.Size() > b.Size() {
+		if a.Bits() > b.Bits() {
 			return a
 		}
 		return b
@@ -281,6 +294,6 @@ func mergeTypes(a, b graph.Type) graph.Type {
 	if !s.Signed() {
 		s, u = u, s
 	}
-	size := max(s.Size(), min(8, 2*u.Size()))
-	return map[int]graph.Type{1: graph.S8, 2: graph.S16, 4: graph.S32, 8: graph.S64}[size]
+	bits := max(s.Bits(), min(64, 2*u.Bits()))
+	return map[int]graph.Type{4: graph.S4, 8: graph.S8, 16: graph.S16, 32: graph.S32, 64: graph.S64}[bits]
 }

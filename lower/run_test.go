@@ -214,7 +214,7 @@ func hard(t graph.Type) []uint64 {
 			vs = append(vs, -vs[i])
 		}
 		for i := range vs {
-			vs[i] &= m
+			vs[i] = canonical(vs[i], t)
 		}
 		return vs
 	}
@@ -222,8 +222,8 @@ func hard(t graph.Type) []uint64 {
 	for _, f := range hardFloats {
 		vs = append(vs, graph.FromFloat(f, t), graph.FromFloat(-f, t))
 	}
-	quiet := map[graph.Type]uint64{graph.F16: 0x7e00, graph.BF16: 0x7fc0, graph.F32: 0x7fc00000, graph.F64: 0x7ff8 << 48}[t]
-	inf := map[graph.Type]uint64{graph.F16: 0x7c00, graph.BF16: 0x7f80, graph.F32: 0x7f800000, graph.F64: 0x7ff0 << 48}[t]
+	quiet := quietNaN[t]
+	inf := map[graph.Type]uint64{graph.F8: 0x7c, graph.F8E4M3FN: 0x7e, graph.F16: 0x7c00, graph.BF16: 0x7f80, graph.F32: 0x7f800000, graph.F64: 0x7ff0 << 48}[t]
 	return append(vs, quiet, inf|1, quiet|(m+1)>>1, inf, inf-1, 1, 2, 3)
 }
 
@@ -234,7 +234,6 @@ var hardFloats = []float64{0, 1, 2, 3, 10, 0.5, 1.5, 2.5, 0.25, 0.3, 0.7, 7, 100
 func random(r *rand.Rand, s graph.Spec) tensor {
 	t := tensor{Spec: s, bits: make([]uint64, s.Shape.Size())}
 	h := hard(s.Type)
-	m := ^uint64(0) >> (64 - 8*s.Type.Size())
 	for i := range t.bits {
 		switch r.Intn(3) {
 		case 0:
@@ -243,10 +242,10 @@ func random(r *rand.Rand, s graph.Spec) tensor {
 			if s.Type.Float() {
 				t.bits[i] = graph.FromFloat(r.NormFloat64()*10, s.Type)
 			} else {
-				t.bits[i] = uint64(r.Intn(41)-20) & m
+				t.bits[i] = canonical(uint64(r.Intn(41)-20), s.Type)
 			}
 		default:
-			t.bits[i] = r.Uint64() & m
+			t.bits[i] = canonical(r.Uint64(), s.Type)
 		}
 	}
 	return t

@@ -38,6 +38,10 @@ func (l *lowering) view(n *graph.Node) (place, bool) {
 		}
 		return v, x.spec.Type == n.Type && (!x.tensor() || x.layout.IsContiguous(s))
 	case graph.OpBitcast:
+		if x.spec.Type.Bits() < 8 && x.spec.Type != n.Type { // the byte is extended by another sign
+			v.bits = graph.ConvertBits(x.bits, x.spec.Type, n.Type)
+			return v, x.constant()
+		}
 		return v, x.tensor() || x.constant()
 	}
 	switch n.Op {

@@ -17,7 +17,7 @@ import (
 // MemOf is the memory type of an element of t.
 func MemOf(t graph.Type) kernel.Mem {
 	switch t {
-	case graph.U8, graph.S8:
+	case graph.U8, graph.S8, graph.F8, graph.F8E4M3FN, graph.S2, graph.S4, graph.U2, graph.U4:
 		return kernel.M8
 	case graph.U16, graph.S16, graph.F16, graph.BF16:
 		return kernel.M16
@@ -49,7 +49,7 @@ func RegOf(t graph.Type) kernel.Type {
 	switch t {
 	case graph.U64, graph.S64:
 		return kernel.I64
-	case graph.F16, graph.BF16, graph.F32:
+	case graph.F8, graph.F8E4M3FN, graph.F16, graph.BF16, graph.F32:
 		return kernel.F32
 	case graph.F64:
 		return kernel.F64
@@ -70,6 +70,9 @@ func Has(d kernel.Target, t graph.Type) bool {
 	return t != graph.Invalid
 }
 
+// smallFloat reports whether t is a float that is computed with in f32, and narrowed when it is stored.
+func smallFloat(t graph.Type) bool { return t.Float() && t.Size() < 4 }
+
 // Widen turns what a load of t yielded into its register value, exactly.
 func Widen(b *kernel.Builder, t graph.Type, raw kernel.Value) kernel.Value {
 	switch t {
@@ -77,6 +80,12 @@ func Widen(b *kernel.Builder, t graph.Type, raw kernel.Value) kernel.Value {
 		return b.ShrSI(b.ShlI(raw, 24), 24)
 	case graph.S16:
 		return b.ShrSI(b.ShlI(raw, 16), 16)
+	case graph.S2, graph.S4:
+		return Narrow(b, t, raw)
+	case graph.F8:
+		return widenF16(b, b.ShlI(raw, 8))
+	case graph.F8E4M3FN:
+		return widenE4M3(b, raw)
 	case graph.BF16:
 		return b.BitsTo(kernel.F32, b.ShlI(raw, 16))
 	case graph.F16:
@@ -98,10 +107,30 @@ func widenF16(b *kernel.Builder, raw kernel.Value) kernel.Value {
 	return b.BitsTo(kernel.F32, b.Or(mag, sign))
 }
 
-// Narrow turns a register value into what a store of t takes: integers wrap, f16 and bf16 are rounded to
-// nearest even (by integer arithmetic, subnormals included; a NaN becomes Nx's own).
+// widenE4M3 is widenF16 for 4 bits of exponent, and no infinities.
+func widenE4M3(b *kernel.Builder, raw kernel.Value) kernel.Value {
+	em := b.And(raw, b.I32(0x7f))
+	sign := b.ShlI(b.And(raw, b.I32(0x80)), 24)
+	normal := b.Add(b.ShlI(em, 20), b.I32(120<<23))
+	small := b.BitsTo(kernel.I32, b.Mul(b.Conv(kernel.UToF, kernel.F32, em), b.ConstFloat(kernel.F32, 0x1p-9)))
+	mag := b.Select(b.Cmp(kernel.ULt, em, b.I32(8)), small,
+		b.Select(b.Cmp(kernel.IEq, em, b.I32(0x7f)), b.I32(0x7fc00000), normal))
+	return b.BitsTo(kernel.F32, b.Or(mag, sign))
+}
+
+// Narrow turns a register value into what a store of t takes: integers wrap (those below 8 bits keep the sign that
+// their byte is extended by), f16 and bf16 are rounded to nearest even, the 8-bit floats as graph.FromFloat says (by
+// integer arithmetic, subnormals included; a NaN becomes Nx's own).
 func Narrow(b *kernel.Builder, t graph.Type, v kernel.Value) kernel.Value {
 	switch t {
+	case graph.S2, graph.S4:
+		return b.ShrSI(b.ShlI(v, 32-t.Bits()), 32-t.Bits())
+	case graph.U2, graph.U4:
+		return b.And(v, b.I32(1<<t.Bits()-1))
+	case graph.F8:
+		return b.ShrUI(narrowF16(b, v), 8)
+	case graph.F8E4M3FN:
+		return narrowE4M3(b, v)
 	case graph.F16:
 		return narrowF16(b, v)
 	case graph.BF16:
@@ -129,6 +158,26 @@ func narrowF16(b *kernel.Builder, v kernel.Value) kernel.Value {
 	return b.Select(b.Cmp(kernel.ULt, b.I32(0x7f800000), mag), b.I32(0x7e00), b.Or(h, sign))
 }
 
+// narrowE4M3 rounds the fraction to 3 bits, halves away from zero, without a carry into the exponent; what is beyond
+// 448 becomes 448.
+func narrowE4M3(b *kernel.Builder, v kernel.Value) kernel.Value {
+	u := b.BitsTo(kernel.I32, v)
+	mag := b.And(u, b.I32(0x7fffffff))
+	sign := b.And(b.ShrUI(u, 24), b.I32(0x80))
+	upTo7 := func(n kernel.Value) kernel.Value { return b.Select(b.Cmp(kernel.ULt, b.I32(7), n), b.I32(7), n) }
+	exp := b.ShrUI(mag, 23)
+	frac := b.And(mag, b.I32(0x7fffff))
+	normal := b.Or(b.ShlI(b.Sub(exp, b.I32(120)), 3), upTo7(b.ShrUI(b.AddI(frac, 1<<19), 20)))
+	// Below 2^-6 the last place is 2^-9: the significand, with its leading bit, counts 2^(exp-150).
+	places := b.Sub(b.I32(141), exp)
+	places = b.Select(b.Cmp(kernel.ULt, b.I32(31), places), b.I32(31), places)
+	half := b.Bin(kernel.Shl, b.I32(1), b.AddI(places, -1))
+	small := upTo7(b.Bin(kernel.ShrU, b.Add(b.Or(frac, b.I32(0x800000)), half), places))
+	n := b.Select(b.Cmp(kernel.ULt, mag, b.I32(0x3c800000)), small,
+		b.Select(b.Cmp(kernel.ULt, mag, b.I32(0x43e00000)), normal, b.I32(0x7e)))
+	return b.Select(b.Cmp(kernel.ULt, b.I32(0x7f800000), mag), b.I32(0x7f), b.Or(n, sign))
+}
+
 // Round makes a register value canonical for t: what storing and loading it again would yield.
 func Round(b *kernel.Builder, t graph.Type, v kernel.Value) kernel.Value {
 	switch t {
@@ -150,7 +199,7 @@ func CanonNaN(b *kernel.Builder, t graph.Type, v kernel.Value) kernel.Value {
 	case graph.F64:
 		return b.Select(isNaN(b, v), b.ConstBits(kernel.F64, 0x7ff8000000000000), v)
 	}
-	return v // Narrow does it for the 16-bit types, integers have none
+	return v // Narrow does it for the small floats, integers have none
 }
 
 // magnitude is the bit pattern of a float register without its sign.
@@ -179,7 +228,7 @@ func isNaN(b *kernel.Builder, x kernel.Value) kernel.Value {
 //
 // Floats become integers by truncation and wrapping; infinities become the largest and smallest
 // integer of to, NaN becomes 0. 64-bit integers reach f32 through f64, as Nx does, where the device
-// has f64. f64 reaches f16 and bf16 with one rounding: through f32 rounded to odd.
+// has f64. f64 reaches the small floats with one rounding: through f32 rounded to odd.
 func Convert(b *kernel.Builder, v kernel.Value, from, to graph.Type) kernel.Value {
 	if from == to {
 		return v
@@ -192,7 +241,7 @@ func Convert(b *kernel.Builder, v kernel.Value, from, to graph.Type) kernel.Valu
 	case to.Int():
 		return floatToInt(b, v, from, to)
 	}
-	if RegOf(from) == kernel.F64 && (to == graph.F16 || to == graph.BF16) {
+	if RegOf(from) == kernel.F64 && smallFloat(to) {
 		return OddF32(b, v)
 	}
 	return b.Conv(kernel.FConv, RegOf(to), v)
@@ -224,7 +273,7 @@ func intToFloat(b *kernel.Builder, v kernel.Value, from, to graph.Type) kernel.V
 	case to == graph.F64:
 		return IntToF(b, v, from, kernel.F64)
 	case from.Size() < 4, from.Size() == 4 && to != graph.BF16:
-		return IntToF(b, v, from, kernel.F32) // 32-bit integers beyond f32 are beyond f16 too
+		return IntToF(b, v, from, kernel.F32) // 32-bit integers beyond f32 are beyond f16 and f8 too
 	case b.T.F64:
 		return Convert(b, b.Opaque(IntToF(b, v, from, kernel.F64)), graph.F64, to)
 	}
@@ -322,7 +371,7 @@ func shiftBoth(b *kernel.Builder, m, s kernel.Value) kernel.Value {
 
 // IntRange is the smallest and the largest integer of t, as the bits of a 64-bit register.
 func IntRange(t graph.Type) (lo, hi uint64) {
-	bits := 8 * t.Size()
+	bits := t.Bits()
 	if t.Signed() {
 		return ^uint64(0) << (bits - 1), 1<<(bits-1) - 1
 	}

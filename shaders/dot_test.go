@@ -32,17 +32,20 @@ func merged(a, b graph.Type) graph.Type {
 	}
 	switch {
 	case a.Float() && b.Float() && a.Size() == b.Size():
+		if a.Size() == 1 {
+			return graph.F8
+		}
 		return graph.F32
 	case rank(a) == rank(b):
-		if a.Size() < b.Size() {
+		if a.Bits() < b.Bits() {
 			return b
 		}
 		return a
 	case a.Float():
 		return a
 	}
-	for _, t := range []graph.Type{graph.S8, graph.S16, graph.S32, graph.S64} {
-		if t.Size() >= a.Size() && t.Size() > b.Size() {
+	for _, t := range []graph.Type{graph.S4, graph.S8, graph.S16, graph.S32, graph.S64} {
+		if t.Bits() >= a.Bits() && t.Bits() > b.Bits() {
 			return t
 		}
 	}
@@ -173,7 +176,7 @@ func (c contractionCase) checkElement(target kernel.Target, got uint64, ra, rb [
 		for i := range ra {
 			want += graph.ConvertBits(c.a.elems[ra[i]], c.a.Type, out) * graph.ConvertBits(c.b.elems[rb[i]], c.b.Type, out)
 		}
-		if want &= ^uint64(0) >> (64 - 8*out.Size()); got != want {
+		if want = canonical(want, out); got != want {
 			return fmt.Errorf("got %#x, want %#x", got, want)
 		}
 		return nil

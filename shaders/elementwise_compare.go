@@ -61,7 +61,7 @@ func (e *eval) orderInts(x, y *value) order {
 		r = kernel.I64
 	}
 	a, b := ResizeInt(e.Builder, e.reg(x), x.t, r), ResizeInt(e.Builder, e.reg(y), y.t, r)
-	full := func(t graph.Type) bool { return !t.Signed() && 8*t.Size() == r.Bits() }
+	full := func(t graph.Type) bool { return !t.Signed() && t.Bits() == r.Bits() }
 	if x.t.Signed() == y.t.Signed() && !x.t.Signed() {
 		return order{e.Cmp(kernel.ULt, a, b), e.Cmp(kernel.IEq, a, b), e.Cmp(kernel.ULt, b, a)}
 	}
@@ -84,7 +84,7 @@ func (e *eval) orderInts(x, y *value) order {
 func (e *eval) orderMixed(i, f *value) order {
 	iv, fv := e.reg(i), e.reg(f)
 	ft := e.TypeOf(fv)
-	bits := 8 * i.t.Size()
+	bits := i.t.Bits()
 	low, high := 0.0, float64(uint64(1)<<(bits-1))*2
 	if i.t.Signed() {
 		low, high = -high/2, high/2

@@ -124,7 +124,7 @@ func (e *eval) intPow(x, y *value, out graph.Type) kernel.Value {
 func (e *eval) countBits(op graph.Op, in []*value, out graph.Type) kernel.Value {
 	x := in[0]
 	v := e.reg(x)
-	bits := 8 * x.t.Size()
+	bits := x.t.Bits()
 	if bits < 32 {
 		v = e.And(v, e.I32(1<<bits-1))
 	}

@@ -25,7 +25,7 @@ func (e *eval) reg(v *value) kernel.Value {
 			v.reg = e.Opaque(v.raw)
 		case v.raw != 0:
 			v.reg = Widen(e.Builder, v.t, v.raw)
-		case v.narrowed || RegOf(v.t) == kernel.I32 || v.t.Float() && v.t.Size() == 2:
+		case v.narrowed || RegOf(v.t) == kernel.I32 || smallFloat(v.t):
 			v.reg = Round(e.Builder, v.t, v.open)
 		default:
 			v.reg = v.open
@@ -114,7 +114,11 @@ func (e *eval) asType(x *value, out graph.Type) value {
 }
 
 func (e *eval) bitcast(x *value, out graph.Type) value {
-	return value{t: out, raw: e.BitsTo(MemOf(out).Reg(), e.raw(x))}
+	raw := e.BitsTo(MemOf(out).Reg(), e.raw(x))
+	if out.Bits() < 8 { // the byte is extended by another sign
+		raw = Narrow(e.Builder, out, raw)
+	}
+	return value{t: out, raw: raw}
 }
 
 func (e *eval) selects(in []*value, out graph.Type) value {
@@ -137,6 +141,10 @@ func (e *eval) openOf(v *value) kernel.Value {
 // significand is how many significant bits a value of t may have.
 func significand(t graph.Type) int {
 	switch t {
+	case graph.F8:
+		return 3
+	case graph.F8E4M3FN:
+		return 4
 	case graph.BF16:
 		return 8
 	case graph.F16:
@@ -146,7 +154,7 @@ func significand(t graph.Type) int {
 	case graph.F64:
 		return 53
 	}
-	return 8 * t.Size()
+	return t.Bits()
 }
 
 // exactIn reports whether float register r holds every value of t.

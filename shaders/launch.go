@@ -66,10 +66,10 @@ func log2(n int) uint8 {
 
 // registerBits are the bits of a register that holds the element of t with the given bits.
 func registerBits(bits uint64, t graph.Type) uint64 {
-	switch t {
-	case graph.F16, graph.BF16:
+	switch {
+	case smallFloat(t):
 		return graph.ConvertBits(bits, t, graph.F32)
-	case graph.S8, graph.S16:
+	case t.Signed() && t.Size() < 4:
 		return graph.ConvertBits(bits, t, graph.S32)
 	}
 	return bits

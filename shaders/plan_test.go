@@ -77,11 +77,19 @@ func randomLayout(rng *rand.Rand, shape graph.Shape) graph.Layout {
 	return l
 }
 
+// canonical makes an element of the low bits of v.
+func canonical(v uint64, t graph.Type) uint64 {
+	if t.Int() {
+		return graph.ConvertBits(v, graph.U64, t)
+	}
+	return v
+}
+
 func newTensor(t graph.Type, shape graph.Shape, l graph.Layout, value func() uint64) tensor {
 	_, hi := graph.Reach(shape, l)
 	x := tensor{Operand: shaders.Operand{Spec: graph.Spec{Type: t, Shape: shape}, Layout: l}, buf: make([]byte, hi*t.Size())}
 	for i := range hi {
-		putElem(x.buf, i, t, value())
+		putElem(x.buf, i, t, canonical(value(), t))
 	}
 	for i := range shape.Size() {
 		off := l.Offset
@@ -102,7 +110,7 @@ func someValue(rng *rand.Rand, t graph.Type, hard bool) func() uint64 {
 				vs := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 0, math.MaxFloat32, 1e-40, -1e-45, 65504}
 				return graph.FromFloat(vs[rng.IntN(len(vs))], t)
 			}
-			return []uint64{0, ^uint64(0), 1 << 63, 1<<63 - 1, 1 << (8*t.Size() - 1), 1<<(8*t.Size()-1) - 1}[rng.IntN(6)]
+			return []uint64{0, ^uint64(0), 1 << 63, 1<<63 - 1, 1 << (t.Bits() - 1), 1<<(t.Bits()-1) - 1}[rng.IntN(6)]
 		}
 		switch {
 		case t.Float() && rng.IntN(4) == 0:
@@ -168,7 +176,7 @@ func interpret(p *shaders.Plan, outBytes int, ins ...tensor) ([]byte, error) {
 // widen yields what the argument table holds for a by-value number.
 func widen(bits uint64, t graph.Type) uint64 {
 	switch {
-	case t == graph.F16 || t == graph.BF16:
+	case t.Float() && t.Size() < 4:
 		return uint64(math.Float32bits(float32(graph.ToFloat(bits, t))))
 	case t.Signed():
 		sh := 64 - 8*t.Size()

@@ -108,7 +108,7 @@ func pairSum(r kernel.Type, out graph.Type) fold {
 func pairOut(b *kernel.Builder, hi, lo kernel.Value, r kernel.Type, out graph.Type) kernel.Value {
 	s, e := twoSum(b, hi, lo)
 	lost := b.Cmp(kernel.FNe, s, s)
-	if r == kernel.F32 && (out == graph.F16 || out == graph.BF16) {
+	if r == kernel.F32 && smallFloat(out) {
 		// Rounded to odd, so that Narrow's rounding is as if it were the only one: an inexact s with an
 		// even last bit moves to its odd neighbour on the side of the error.
 		u := b.BitsTo(kernel.I32, s)

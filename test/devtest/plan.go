@@ -198,7 +198,7 @@ func word(a shaders.Arg, t kernel.Type, operands [][]byte) uint64 {
 	switch {
 	case t == kernel.F64 && a.To.Float():
 		return math.Float64bits(graph.ToFloat(bits, a.To))
-	case a.To == graph.F16, a.To == graph.BF16:
+	case a.To.Float() && a.To.Size() < 4:
 		return uint64(math.Float32bits(float32(graph.ToFloat(bits, a.To))))
 	case a.To.Signed():
 		shift := 64 - 8*a.To.Size()
