@@ -149,7 +149,7 @@ func (l *lowering) node(i int) error {
 		results = append(results, l.result(s))
 	}
 	l.at[ref], l.more[graph.Ref(ref)] = results[0], results[1:]
-	l.emit(plan, used, results...)
+	l.emit(n.Op, plan, used, results...)
 	return nil
 }
 
@@ -210,6 +210,12 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		plan, err = shaders.Scan(t, n.Op, tensors(0), n.Spec, at.Axis, at.Reverse, at.Acc)
 	case graph.OpDot:
 		plan, err = shaders.Dot(t, tensors(0), tensors(1), n.Spec, *at)
+	case graph.OpGather:
+		plan, err = shaders.Gather(t, tensors(0), tensors(1), n.Spec, at.Axes)
+	case graph.OpTake:
+		plan, err = shaders.Take(t, tensors(0), tensors(1), n.Spec, at.Axis)
+	case graph.OpTakeAlongAxis:
+		plan, err = shaders.TakeAlongAxis(t, tensors(0), tensors(1), n.Spec, at.Axis)
 	default:
 		if !shaders.ElementwiseOp(n.Op) {
 			return nil, nil, &shaders.Unsupported{Op: n.Op, Type: n.Type, Why: "there is no kernel for it"}
@@ -281,14 +287,14 @@ func (l *lowering) materialize(p *place) {
 		}
 		dst := l.result(one)
 		p.buf = dst.buf
-		l.emit(plan, []place{src}, dst)
+		l.emit(graph.OpBroadcast, plan, []place{src}, dst)
 	}
 	p.param = -1
 	p.layout = graph.Layout{Strides: make([]int, len(p.spec.Shape))}
 }
 
 // emit adds a plan's launches. Slots are the operands in, then the results, then temporaries.
-func (l *lowering) emit(plan *shaders.Plan, in []place, outs ...place) {
+func (l *lowering) emit(op graph.Op, plan *shaders.Plan, in []place, outs ...place) {
 	slots := make([]int, 0, len(in)+len(outs)+len(plan.Temps))
 	for _, p := range in {
 		slots = append(slots, p.buf)
@@ -299,6 +305,13 @@ func (l *lowering) emit(plan *shaders.Plan, in []place, outs ...place) {
 	for _, bytes := range plan.Temps {
 		l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufTemp, Bytes: bytes})
 		slots = append(slots, len(l.p.Bufs)-1)
+	}
+	for _, b := range plan.Bounds {
+		idx := in[b.Index]
+		l.p.Bufs[slots[b.Flag]].Kind = BufFlag
+		l.p.Bounds = append(l.p.Bounds, Bound{
+			Op: op, Flag: slots[b.Flag], Index: idx.buf, Spec: idx.spec, Layout: idx.layout, Axes: b.Axes, Into: b.Shape,
+		})
 	}
 	for _, launch := range plan.Launches {
 		s := Step{Kernel: l.intern(launch.Kernel), Grid: launch.Grid}
@@ -351,7 +364,7 @@ func (l *lowering) out(r graph.Ref) error {
 			return err
 		}
 		dst := l.result(p.spec)
-		l.emit(plan, []place{p}, dst)
+		l.emit(graph.OpAsType, plan, []place{p}, dst)
 		p = dst
 		l.at[r] = p
 	}

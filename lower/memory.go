@@ -16,7 +16,10 @@ func (l *lowering) share() {
 			last[a.Buf] = i
 		}
 	}
-	starts, ends := make([][]int, len(p.Steps)), make([][]int, len(p.Steps))
+	for _, b := range p.Bounds {
+		last[b.Index] = len(p.Steps) // looked at after the run
+	}
+	starts, ends := make([][]int, len(p.Steps)), make([][]int, len(p.Steps)+1)
 	for b, f := range first {
 		if f >= 0 && p.Bufs[b].Kind == BufTemp {
 			starts[f], ends[last[b]] = append(starts[f], b), append(ends[last[b]], b)

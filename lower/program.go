@@ -17,6 +17,7 @@ const (
 	BufOut                  // allocated for the run, handed to the caller
 	BufTemp                 // allocated for the run, free after it
 	BufConst                // Data, uploaded once per program
+	BufFlag                 // an I32 that is 0 when the run begins; what a Bound's kernels add to it, they found
 )
 
 // Buffer is a range of device memory that a Program works on.
@@ -74,12 +75,25 @@ type Out struct {
 	Spec   graph.Spec
 }
 
+// Bound is a check of indices that kernels of the program make as they run: if buffer Flag is not 0 in the end,
+// some index was out of range, and Failed finds it.
+type Bound struct {
+	Op    graph.Op
+	Flag  int // BufFlag
+	Index int // the buffer of the indices, which nothing writes once they are made
+	graph.Spec
+	graph.Layout
+	Axes []int       // the axis that an index names, by its place along the last axis of the indices; one axis: of all
+	Into graph.Shape // of the tensor that the indices lead into
+}
+
 // Program is what a graph was lowered to.
 type Program struct {
 	Kernels []*kernel.Kernel
 	Bufs    []Buffer
 	Steps   []Step
 	Outs    []Out
+	Bounds  []Bound
 	Params  []graph.Param
 }
 

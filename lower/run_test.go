@@ -171,6 +171,8 @@ func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, erro
 			}
 		case BufConst:
 			bufs[i] = b.Data
+		case BufFlag:
+			bufs[i] = make([]byte, b.Bytes)
 		default:
 			bufs[i] = make([]byte, b.Bytes)
 			for k := range bufs[i] {
@@ -193,6 +195,17 @@ func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, erro
 		}
 		if err := m.run(tb, k, s.Grid, args); err != nil {
 			return nil, fmt.Errorf("step %d: %w\n%s", i, err, k.Text())
+		}
+	}
+	for i := range p.Bounds {
+		b := &p.Bounds[i]
+		lo, hi := b.Range()
+		failed := b.Failed(bufs[b.Index][lo:hi])
+		if flagged := get(bufs[b.Flag], graph.U32, 0) != 0; flagged != (failed != nil) {
+			return nil, fmt.Errorf("bound %d: flagged %v, and it is %v", i, flagged, failed)
+		}
+		if failed != nil {
+			return nil, failed
 		}
 	}
 	var outs []tensor

@@ -7,7 +7,7 @@ import (
 	"nxvk/graph"
 )
 
-func (k BufKind) String() string { return [...]string{"param", "out", "temp", "const"}[k] }
+func (k BufKind) String() string { return [...]string{"param", "out", "temp", "const", "flag"}[k] }
 
 // checkLayout wants a result inside its buffer.
 func checkLayout(o Out, bytes uint64) error {
