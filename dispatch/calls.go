@@ -218,7 +218,7 @@ func (e *executor) sync(q *request) *Failure {
 	if f := firstFailure(q.ins); f != nil {
 		return f
 	}
-	req := q.req
+	req, doubts := q.req, doubtsOf(q.ins)
 	e.awaited++
 	e.stream.After(func(err error) {
 		e.awaited--
@@ -227,7 +227,13 @@ func (e *executor) sync(q *request) *Failure {
 			e.writer.fail(req, asFailure("sync", err))
 			return
 		}
-		e.writer.send(outgoing{head: etf.AppendAtom(replyOK(req), "ok")})
+		settle(doubts, func(f *Failure) {
+			if f != nil {
+				e.writer.fail(req, f)
+				return
+			}
+			e.writer.send(outgoing{head: etf.AppendAtom(replyOK(req), "ok")})
+		})
 	})
 	e.check(e.stream.Submit())
 	return nil

@@ -38,6 +38,7 @@ type executor struct {
 	awaited int    // reads and syncs that the device is at
 	lost    *Failure
 	counts  counters
+	flags   flags
 
 	timing bool // profile is on
 
@@ -45,6 +46,8 @@ type executor struct {
 	key   []byte
 	bufs  []*vkrt.Buffer
 	owned []*buffer
+	addrs []uint64
+	words []int // of flags
 	table []uint64
 	uses  []vkrt.Use
 }
@@ -129,6 +132,9 @@ func (e *executor) close(tensors map[uint64]*tensor, partial map[uint64]*upload)
 	}
 	for _, u := range partial {
 		u.t.release()
+	}
+	if e.flags.buf != nil {
+		e.flags.buf.Release()
 	}
 	for len(e.programs.byKey) > 0 {
 		e.programs.evict(e.programs.order.Back().Value.(*program))
@@ -242,8 +248,10 @@ func narrowScalars(q *request) {
 // firstFailure is the failure of the first operand that has one.
 func firstFailure(ins []operand) *Failure {
 	for i := range ins {
-		if t := ins[i].tensor; t != nil && t.err != nil {
-			return t.err
+		if t := ins[i].tensor; t != nil {
+			if f := t.failed(); f != nil {
+				return f
+			}
 		}
 	}
 	return nil
@@ -368,7 +376,7 @@ func (e *executor) runProgram(p *program, ins []operand, outs []*tensor, name fu
 	if len(outs) != len(p.outs) {
 		return failf(name(), ReasonBadRequest, "%d results, and ids for %d", len(p.outs), len(outs))
 	}
-	e.bufs, e.owned = e.bufs[:0], e.owned[:0]
+	e.bufs, e.owned, e.addrs = e.bufs[:0], e.owned[:0], e.addrs[:0]
 	for i := range p.bufs {
 		b := &p.bufs[i]
 		var buf *vkrt.Buffer
@@ -383,6 +391,14 @@ func (e *executor) runProgram(p *program, ins []operand, outs []*tensor, name fu
 			}
 		case lower.BufConst:
 			buf = p.consts[i]
+		case lower.BufFlag:
+			word, err := e.flag()
+			if err != nil {
+				e.giveUp(p)
+				return asFailure(name(), err)
+			}
+			e.words = append(e.words, word)
+			buf = e.flags.buf
 		default:
 			var err error
 			if buf, err = e.alloc(b.Bytes); err != nil {
@@ -391,8 +407,13 @@ func (e *executor) runProgram(p *program, ins []operand, outs []*tensor, name fu
 			}
 			owned = &buffer{Buffer: buf}
 		}
+		addr := buf.Addr()
+		if b.Kind == lower.BufFlag {
+			addr += uint64(4 * e.words[len(e.words)-1])
+		}
 		e.bufs = append(e.bufs, buf)
 		e.owned = append(e.owned, owned)
+		e.addrs = append(e.addrs, addr)
 	}
 	for i := range p.steps {
 		if err := e.dispatch(&p.steps[i], ins); err != nil {
@@ -404,22 +425,34 @@ func (e *executor) runProgram(p *program, ins []operand, outs []*tensor, name fu
 	if len(p.steps) == 0 {
 		e.counts.Views++
 	}
+	doubts := doubtsOf(ins)
+	for i := range p.bounds {
+		d := &doubt{}
+		doubts = append(doubts, d)
+		e.watch(d, name(), &p.bounds[i], e.words[i], e.hold(p, p.bounds[i].Index))
+	}
+	e.words = e.words[:0]
 	for i, o := range p.outs {
 		owned := e.owned[o.buf]
 		if owned == nil { // a constant that is a result: the program keeps a share
 			owned = &buffer{Buffer: e.bufs[o.buf], refs: 1}
 		}
 		outs[i].set(o.shape, owned)
+		outs[i].doubts = doubts
 		e.counts.Tensors++
 	}
 	for _, t := range p.temps {
-		e.bufs[t].Release()
+		if e.owned[t].refs == 0 { // else a check holds it
+			e.bufs[t].Release()
+		}
 	}
 	return nil
 }
 
 // giveUp releases what a run that failed has allocated.
 func (e *executor) giveUp(p *program) {
+	e.flags.free = append(e.flags.free, e.words...)
+	e.words = e.words[:0]
 	for i, buf := range e.bufs {
 		if k := p.bufs[i].Kind; k == lower.BufOut || k == lower.BufTemp {
 			buf.Release()
@@ -432,13 +465,16 @@ func (e *executor) dispatch(s *step, ins []operand) error {
 	for i := range s.fixes {
 		f := &s.fixes[i]
 		if f.buf >= 0 {
-			e.table[f.slot] = e.bufs[f.buf].Addr() + f.offset
+			e.table[f.slot] = e.addrs[f.buf] + f.offset
 		} else {
 			e.table[f.slot] = register(ins[f.param].bits, f.conv)
 		}
 	}
 	e.uses = e.uses[:0]
 	for _, u := range s.uses {
+		if u.flag && e.bufs[u.buf].Host() != nil {
+			continue // seen by the host alone
+		}
 		e.uses = append(e.uses, vkrt.Use{Buf: e.bufs[u.buf], Write: u.write})
 	}
 	e.counts.Dispatches++

@@ -25,6 +25,7 @@ const (
 	ReasonBadFrame    Reason = "bad_frame"     // no term, or over a limit
 	ReasonBadRequest  Reason = "bad_request"   // a term, but no request
 	ReasonBadOp       Reason = "bad_op"        // an operation that its rule refuses: unknown, wrong shapes, types or attributes
+	ReasonOutOfRange  Reason = "out_of_range"  // an index that leads out of its tensor
 	ReasonUnsupported Reason = "unsupported"   // right, but not on this device
 	ReasonUnknownID   Reason = "unknown_id"    // a tensor or program that was freed or never made
 	ReasonDuplicateID Reason = "duplicate_id"  // a result under an id that is in use

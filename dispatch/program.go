@@ -20,6 +20,7 @@ type program struct {
 	consts []*vkrt.Buffer // by buffer; nil for others
 	steps  []step
 	outs   []output
+	bounds []lower.Bound
 	temps  []int // buffers that are released after each run
 }
 
@@ -44,6 +45,7 @@ type fix struct {
 type use struct {
 	buf   int
 	write bool
+	flag  bool // of a word that no other step touches
 }
 
 type output struct {
@@ -53,7 +55,7 @@ type output struct {
 
 // newProgram binds p, whose kernels have become pipes.
 func newProgram(p *lower.Program, pipes []*vkrt.Pipeline) *program {
-	b := &program{params: p.Params, bufs: p.Bufs, consts: make([]*vkrt.Buffer, len(p.Bufs))}
+	b := &program{params: p.Params, bufs: p.Bufs, bounds: p.Bounds, consts: make([]*vkrt.Buffer, len(p.Bufs))}
 	for _, o := range p.Outs {
 		b.outs = append(b.outs, output{o.Buf, newShape(o.Spec, o.Layout)})
 	}
@@ -77,7 +79,7 @@ func newProgram(p *lower.Program, pipes []*vkrt.Pipeline) *program {
 			}
 		}
 		for _, a := range s.Access {
-			st.use(a.Buf, a.Write)
+			st.use(a.Buf, a.Write, p.Bufs[a.Buf].Kind == lower.BufFlag)
 		}
 		b.steps = append(b.steps, st)
 	}
@@ -85,14 +87,14 @@ func newProgram(p *lower.Program, pipes []*vkrt.Pipeline) *program {
 }
 
 // use notes that the step touches buf, once for each buffer.
-func (s *step) use(buf int, write bool) {
+func (s *step) use(buf int, write, flag bool) {
 	for i := range s.uses {
 		if s.uses[i].buf == buf {
 			s.uses[i].write = s.uses[i].write || write
 			return
 		}
 	}
-	s.uses = append(s.uses, use{buf, write})
+	s.uses = append(s.uses, use{buf, write, flag})
 }
 
 // register is a host scalar as a kernel's argument holds it: converted as Nx does, then widened to

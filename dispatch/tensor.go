@@ -70,6 +70,8 @@ type tensor struct {
 	buf   *buffer  // nil when it failed
 	err   *Failure // the first failure
 	freed bool     // the table has let go of it
+
+	doubts []*doubt // what it was computed from, if that may still prove to have failed
 }
 
 // set makes t what an operation yielded, and shares buf.

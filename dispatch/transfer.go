@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 
 	"nxvk/etf"
 	"nxvk/graph"
@@ -81,6 +82,7 @@ type read struct {
 	req            uint64
 	buf            *buffer
 	offset, length int64
+	doubts         []*doubt
 }
 
 // maxReads bounds how many reads may be put off.
@@ -89,8 +91,8 @@ const maxReads = 1 << 16
 // read answers with bytes of a tensor.
 func (e *executor) read(q *request) *Failure {
 	t := q.ins[0].tensor
-	if t.err != nil {
-		return t.err
+	if f := t.failed(); f != nil {
+		return f
 	}
 	size := t.shape.bytes()
 	if q.offset < 0 || q.length < 0 || q.offset > size || q.length > size-q.offset {
@@ -104,7 +106,7 @@ func (e *executor) read(q *request) *Failure {
 		e.writer.reply(q.req, etf.Binary{})
 		return nil
 	}
-	r := read{q.req, t.buf, q.offset, q.length}
+	r := read{q.req, t.buf, q.offset, q.length, t.doubts}
 	part := t.shape
 	if !part.IsContiguous(part.Shape) {
 		// Only what is asked for is copied: a view of a few bytes may have the shape of more than there is memory.
@@ -185,13 +187,21 @@ func (e *executor) start(r read) {
 	err := e.stream.Read(r.buf.Buffer, uint64(r.offset), uint64(r.length), func(data []byte, err error) {
 		e.inReads -= int(r.length)
 		e.awaited--
-		if err == nil {
-			err = e.answer(r, data)
+		if slices.ContainsFunc(r.doubts, func(d *doubt) bool { return !d.over }) {
+			data = slices.Clone(data)
 		}
-		if err != nil {
-			e.checkLost(err)
-			e.writer.fail(r.req, asFailure("read", err))
-		}
+		settle(r.doubts, func(f *Failure) {
+			if err == nil && f != nil {
+				err = f
+			}
+			if err == nil {
+				err = e.answer(r, data)
+			}
+			if err != nil {
+				e.checkLost(err)
+				e.writer.fail(r.req, asFailure("read", err))
+			}
+		})
 		r.buf.drop()
 	})
 	if err != nil {

@@ -120,6 +120,9 @@ func fillSlots(plan *shaders.Plan, operands [][]byte, results []int) [][]byte {
 	for _, n := range plan.Temps {
 		slots = append(slots, slices.Repeat([]byte{unwritten}, int(n)))
 	}
+	for _, b := range plan.Bounds {
+		clear(slots[b.Flag])
+	}
 	return slots
 }
 
