@@ -208,6 +208,12 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		plan, err = shaders.ArgReduce(t, n.Op, tensors(0), n.Spec, at.Axis, at.High)
 	case graph.OpCumulativeSum, graph.OpCumulativeProduct, graph.OpCumulativeMax, graph.OpCumulativeMin:
 		plan, err = shaders.Scan(t, n.Op, tensors(0), n.Spec, at.Axis, at.Reverse, at.Acc)
+	case graph.OpSort:
+		plan, err = shaders.Sort(t, tensors(0), n.Spec, at.Axis, at.Desc)
+	case graph.OpArgSort:
+		plan, err = shaders.ArgSort(t, tensors(0), n.Spec, at.Axis, at.Desc)
+	case graph.OpTopK:
+		plan, err = shaders.TopK(t, tensors(0), n.Spec, n.More[0])
 	case graph.OpDot:
 		plan, err = shaders.Dot(t, tensors(0), tensors(1), n.Spec, *at)
 	case graph.OpGather:
