@@ -70,16 +70,20 @@ func readSpec(d *etf.Decoder) (graph.Spec, error) {
 // readBits reads a binary that holds one element of t.
 func readBits(d *etf.Decoder, t graph.Type) uint64 {
 	at := d.Offset()
-	data := d.Binary()
+	data := d.Bitstring()
 	if d.Err() != nil {
 		return 0
 	}
-	if len(data) != t.Size() {
-		d.Fail(at, "scalar of type %v has %d bytes, wants %d", t, len(data), t.Size())
+	if len(data) != t.PackedSize(1) {
+		d.Fail(at, "scalar of type %v has %d bytes, wants %d", t, len(data), t.PackedSize(1))
 		return 0
 	}
 	var b [8]byte
-	copy(b[:], data)
+	if t.Bits() < 8 {
+		graph.Unpack(t, b[:1], data)
+	} else {
+		copy(b[:], data)
+	}
 	return binary.LittleEndian.Uint64(b[:])
 }
 

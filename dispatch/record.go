@@ -77,7 +77,7 @@ func (r *reader) recordRequest(q *request, frame []byte) {
 		r.record.frame(toPort, frame)
 		return
 	}
-	data := make([]byte, q.shape.bytes())
+	data := make([]byte, q.shape.wireBytes())
 	if err := readBulk(r.runtimeDir, q.file, data); err != nil {
 		q.fail = failf("upload", ReasonBadFile, "%v", err)
 		r.record.frame(toPort, frame)

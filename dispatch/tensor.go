@@ -53,7 +53,17 @@ func (s *shape) window(offset, length int64) (*shape, int64) {
 	return s, 0 // a scalar
 }
 
+// bytes is the size of the tensor on the device.
 func (s *shape) bytes() int64 { return int64(s.Shape.Size()) * int64(s.Type.Size()) }
+
+// wireBytes is its size on the wire, where types below 8 bits are packed.
+func (s *shape) wireBytes() int64 { return int64(s.Type.PackedSize(s.Shape.Size())) }
+
+// packed reports whether the tensor is packed on the wire.
+func (s *shape) packed() bool { return s.Type.Bits() < 8 }
+
+// perByte is how many elements of a packed tensor lie in a byte.
+func (s *shape) perByte() int64 { return 8 / int64(s.Type.Bits()) }
 
 // buffer is device memory shared by a tensor and its views. The executor alone counts.
 type buffer struct {

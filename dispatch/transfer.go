@@ -12,36 +12,36 @@ import (
 // upload makes a tensor of bytes from the frame or from a bulk file.
 func (e *executor) upload(q *request) *Failure {
 	e.counts.Uploads++
-	size := q.shape.bytes()
-	buf, err := e.alloc(uint64(size))
+	buf, err := e.alloc(uint64(q.shape.bytes()))
 	if err != nil {
 		return asFailure("upload", err)
 	}
 	if !q.bulk {
-		err = e.stream.Upload(buf, 0, q.data)
+		err = e.put(buf, q.shape, 0, q.data)
 	} else {
-		err = e.uploadFile(buf, q.file, size)
+		err = e.uploadFile(buf, q.shape, q.file)
 	}
 	if err != nil {
 		buf.Release()
 		e.checkLost(err)
 		return asFailure("upload", err)
 	}
-	e.counts.BytesUp += uint64(size)
+	e.counts.BytesUp += uint64(q.shape.wireBytes())
 	q.outs[0].set(q.shape, &buffer{Buffer: buf})
 	e.counts.Tensors++
 	return nil
 }
 
 // uploadFile fills a buffer that no work uses yet from a bulk file: straight, where the host sees its memory.
-func (e *executor) uploadFile(buf *vkrt.Buffer, name string, size int64) error {
+func (e *executor) uploadFile(buf *vkrt.Buffer, s *shape, name string) error {
 	var failed error // of the device, not of the file
 	var err error
-	if h := buf.Host(); h != nil {
+	size := s.wireBytes()
+	if h := buf.Host(); h != nil && !s.packed() {
 		err = readBulk(e.options.runtimeDir, name, h[:size])
 	} else {
 		err = readBulkPieces(e.options.runtimeDir, name, size, func(at int64, piece []byte) error {
-			failed = e.stream.Upload(buf, uint64(at), piece)
+			failed = e.put(buf, s, at, piece)
 			return failed
 		})
 	}
@@ -49,6 +49,29 @@ func (e *executor) uploadFile(buf *vkrt.Buffer, name string, size int64) error {
 		return failed
 	}
 	return &Failure{"", ReasonBadFile, err.Error()}
+}
+
+// unpackAtOnce is how many packed bytes put takes apart at a time.
+const unpackAtOnce = 64 << 10
+
+// put sends bytes of the wire to a tensor's buffer. at counts bytes of the wire.
+func (e *executor) put(buf *vkrt.Buffer, s *shape, at int64, data []byte) error {
+	if !s.packed() {
+		return e.stream.Upload(buf, uint64(at), data)
+	}
+	per, total := s.perByte(), s.bytes()
+	elems := make([]byte, min(total, per*int64(min(len(data), unpackAtOnce))))
+	for len(data) > 0 {
+		piece := data[:min(len(data), unpackAtOnce)]
+		data = data[len(piece):]
+		to := elems[:min(per*int64(len(piece)), total-per*at)]
+		graph.Unpack(s.Type, to, piece)
+		if err := e.stream.Upload(buf, uint64(per*at), to); err != nil {
+			return err
+		}
+		at += int64(len(piece))
+	}
+	return nil
 }
 
 // uploadPart takes a piece of a tensor; the reader saw to the order.
@@ -69,7 +92,7 @@ func (e *executor) uploadPart(q *request) *Failure {
 	if t.buf == nil { // freed meanwhile
 		return nil
 	}
-	if err := e.stream.Upload(t.buf.Buffer, uint64(q.offset), q.data); err != nil {
+	if err := e.put(t.buf.Buffer, q.shape, q.offset, q.data); err != nil {
 		e.checkLost(err)
 		return asFailure("upload_part", err)
 	}
@@ -81,7 +104,8 @@ func (e *executor) uploadPart(q *request) *Failure {
 type read struct {
 	req            uint64
 	buf            *buffer
-	offset, length int64
+	offset, length int64      // on the device
+	pack           graph.Type // what the answer packs; Invalid: nothing
 	doubts         []*doubt
 }
 
@@ -94,7 +118,7 @@ func (e *executor) read(q *request) *Failure {
 	if f := t.failed(); f != nil {
 		return f
 	}
-	size := t.shape.bytes()
+	size := t.shape.wireBytes()
 	if q.offset < 0 || q.length < 0 || q.offset > size || q.length > size-q.offset {
 		return failf("read", ReasonBadRequest, "bytes %d to %d of tensor %d, which has %d", q.offset, q.offset+q.length, t.id, size)
 	}
@@ -106,12 +130,17 @@ func (e *executor) read(q *request) *Failure {
 		e.writer.reply(q.req, etf.Binary{})
 		return nil
 	}
-	r := read{q.req, t.buf, q.offset, q.length, t.doubts}
+	r := read{req: q.req, buf: t.buf, offset: q.offset, length: q.length, doubts: t.doubts}
 	part := t.shape
+	if part.packed() {
+		per := part.perByte()
+		r.pack, r.offset = part.Type, per*q.offset
+		r.length = min(per*q.length, part.bytes()-r.offset)
+	}
 	if !part.IsContiguous(part.Shape) {
 		// Only what is asked for is copied: a view of a few bytes may have the shape of more than there is memory.
 		var skipped int64
-		part, skipped = t.shape.window(q.offset, q.length)
+		part, skipped = t.shape.window(r.offset, r.length)
 		r.offset -= skipped
 	}
 	if part.IsContiguous(part.Shape) {
@@ -217,6 +246,11 @@ func (e *executor) start(r read) {
 
 // answer sends the bytes of a read, by frame or by file.
 func (e *executor) answer(r read, data []byte) error {
+	if r.pack != graph.Invalid {
+		elems := data
+		data = make([]byte, r.pack.PackedSize(len(elems)))
+		graph.Pack(r.pack, data, elems)
+	}
 	e.counts.BytesDown += uint64(len(data))
 	o := e.options
 	if o.runtimeDir != "" && (int64(len(data)) >= o.bulkThreshold || len(data) > MaxReply) {

@@ -18,7 +18,7 @@ func (r *reader) parseUpload(d *etf.Decoder, q *request) error {
 		return err
 	}
 	q.extra = &extra{shape: newShape(spec, graph.Contiguous(spec.Shape))}
-	want := q.shape.bytes()
+	want := q.shape.wireBytes()
 	at := d.Offset()
 	if d.Peek() == etf.KindTuple {
 		d.TupleOf(3)
@@ -27,7 +27,7 @@ func (r *reader) parseUpload(d *etf.Decoder, q *request) error {
 		if n := d.Int(); d.Err() == nil && n != want {
 			d.Fail(at, "file of %d bytes for %v, wants %d", n, spec, want)
 		}
-	} else if q.data = d.Binary(); d.Err() == nil && int64(len(q.data)) != want {
+	} else if q.data = d.Bitstring(); d.Err() == nil && int64(len(q.data)) != want {
 		d.Fail(at, "%d bytes for %v, wants %d", len(q.data), spec, want)
 	}
 	if d.Err() != nil {
@@ -70,10 +70,10 @@ func (r *reader) parsePiece(d *etf.Decoder, q *request, u *upload) error {
 		return err
 	}
 	q.extra = &extra{shape: newShape(spec, graph.Contiguous(spec.Shape))}
-	total := q.shape.bytes()
+	total := q.shape.wireBytes()
 	at := d.Offset()
 	q.offset = d.Int()
-	q.data = d.Binary()
+	q.data = d.Bitstring()
 	if d.Err() != nil {
 		return d.Err()
 	}

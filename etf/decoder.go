@@ -372,6 +372,22 @@ func (d *Decoder) Binary() []byte {
 	return d.buf[s:d.pos:d.pos]
 }
 
+// Bitstring reads a binary, or a bitstring whose last byte is filled up with zeros: what a binary of Elixir is when its
+// bits make no whole bytes. The bytes are part of the frame.
+func (d *Decoder) Bitstring() []byte {
+	p := d.pos
+	if d.str > 0 || p >= len(d.buf) || d.buf[p] != tagBitBinary {
+		return d.Binary()
+	}
+	if n := len(d.buf) - p; n < 6 || uint64(binary.BigEndian.Uint32(d.buf[p+1:])) > uint64(n-6) {
+		d.Fail(p, "a bitstring that is cut short")
+		return nil
+	}
+	s := p + 6
+	d.pos = s + int(binary.BigEndian.Uint32(d.buf[p+1:]))
+	return d.buf[s:d.pos:d.pos]
+}
+
 // Skip moves over the next term, whatever it is, and yields its bytes. It needs no stack, so it has
 // no depth limit.
 func (d *Decoder) Skip() []byte {

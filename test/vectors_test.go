@@ -129,6 +129,9 @@ func (v *vector) replay(c *dispatch.Client) error {
 func (v *vector) compare(got []byte) error {
 	size, wrong := v.typ.Size(), ""
 	n := 0
+	if v.typ.Bits() < 8 {
+		got, v.want = unpacked(v.typ, got), unpacked(v.typ, v.want)
+	}
 	for i := 0; i*size < len(v.want); i++ {
 		w, g := bits(v.want[i*size:], size), bits(got[i*size:], size)
 		if v.skip[i] || v.agrees(w, g) {
@@ -142,6 +145,13 @@ func (v *vector) compare(got []byte) error {
 		return fmt.Errorf("%d of %d elements of %v differ from Nx.BinaryBackend's:%s", n, len(v.want)/size, v.typ, wrong)
 	}
 	return nil
+}
+
+// unpacked is one byte for each element of a packed tensor, and for the padding after the last one.
+func unpacked(t graph.Type, b []byte) []byte {
+	elems := make([]byte, len(b)*8/t.Bits())
+	graph.Unpack(t, elems, b)
+	return elems
 }
 
 func (v *vector) agrees(w, g uint64) bool {
@@ -179,6 +189,8 @@ func (v *vector) float(b uint64) float64 {
 		return float64(math.Float32frombits(uint32(b)))
 	case graph.BF16:
 		return float64(math.Float32frombits(uint32(b) << 16))
+	case graph.F8, graph.F8E4M3FN:
+		return graph.ToFloat(b, v.typ)
 	}
 	// f16: 5 bits of exponent, 10 of fraction.
 	sign := 1 - 2*float64(b>>15)
