@@ -177,6 +177,33 @@ defmodule Nx.Vulkan.BackendTest do
       assert_raise Nx.Vulkan.Error, fn -> Nx.multiply(t, 2) end
     end
 
+    test "by value come with errors: :sync, as BinaryBackend has them" do
+      calls = [
+        fn m, b -> Nx.gather(m, Nx.tensor([[1, 2], [0, 3]], backend: b)) end,
+        fn m, b -> Nx.gather(m, Nx.tensor([[1], [-1]], backend: b)) end,
+        fn m, b -> Nx.gather(m, Nx.tensor([[2], [3]], type: :u8, backend: b), axes: [1]) end,
+        fn m, b -> Nx.indexed_add(m, Nx.tensor([[2, 0]], backend: b), Nx.tensor([1], backend: b)) end,
+        fn m, b -> Nx.indexed_put(m, Nx.tensor([[0, 4]], backend: b), Nx.tensor([1], backend: b)) end,
+        fn m, b -> Nx.take(m, Nx.tensor([0, 4], backend: b), axis: 1) end,
+        fn m, b -> Nx.take_along_axis(m, Nx.tensor([[0, 1, -2]], backend: b), axis: 0) end,
+        fn m, _ -> Nx.LinAlg.triangular_solve(Nx.multiply(m[[0..1, 0..1]], 0), Nx.tensor([1, 2])) end
+      ]
+
+      for call <- calls do
+        backend = {Backend, errors: :sync}
+        %ArgumentError{message: message} = catch_error(by_value(call, Nx.BinaryBackend))
+        assert_raise ArgumentError, message, fn -> by_value(call, backend) end
+      end
+
+      # What is known here is told here.
+      assert_raise ArgumentError, ~r/index 3 is out of bounds for axis 0/, fn -> Nx.take(Nx.iota({3}), 3) end
+      assert Nx.take(Nx.iota({3}), 2) |> Nx.to_number() == 2
+    end
+
+    defp by_value(call, backend) do
+      Nx.with_default_backend(backend, fn -> call.(Nx.iota({2, 3}), backend) end)
+    end
+
     test "a tensor goes with its port" do
       t = Nx.tensor([1.0, 2.0])
       {:ok, _} = VPort.restart(0)

@@ -8,7 +8,7 @@ defmodule Nx.Vulkan.Backend.Eager do
   alias Nx.Tensor, as: T
   alias Nx.Vulkan.{Fallback, Handle, Plan, Port}
   alias Nx.Vulkan.Backend, as: B
-  alias Nx.Vulkan.Backend.{Data, Host, Types}
+  alias Nx.Vulkan.Backend.{Checks, Data, Host, Types}
 
   @doc """
   Runs the callback `name`, which is also the wire's operation.
@@ -62,6 +62,7 @@ defmodule Nx.Vulkan.Backend.Eager do
          attrs when attrs != nil <- results(attrs, outs) do
       Host.check!(name, wire, operands)
       like = like(operands)
+      if Checks.due?(name, operands, like.errors), do: Checks.run!(name, operands, attrs)
       port = Port.get!(like.device)
       node = {name, wire, shape, attrs}
       detail = if Plan.detailed?(name), do: {shape, shapes(operands), attrs}
