@@ -13,6 +13,8 @@ defmodule Nx.Vulkan.Backend do
       fails makes a failed tensor: reading it, or anything computed from it, raises the first error.
       With `:sync` each operation is waited for and raises where it is called, at the price of a round trip.
       `config :nx_vulkan, errors: :sync` sets it for all.
+    * `:transfer` - what `Nx.backend_transfer/2` to another backend leaves behind: nothing (`:deallocate`, the
+      default, as `Nx` documents it), or the tensor, for the reaper to free once nobody holds it (`:copy`).
 
   ## What a tensor holds
 
@@ -44,15 +46,16 @@ defmodule Nx.Vulkan.Backend do
   alias Nx.Vulkan.Backend.{Blocks, Data, Eager, Host}
 
   @type state :: Nx.Vulkan.Handle.t() | {:constant, bitstring} | {:host, bitstring}
-  @typedoc "`device` and `errors` are `nil` in a constant that was given no options."
+  @typedoc "All but `state` are `nil` in a constant that was given no options; `transfer` is unless it was given."
   @type t :: %__MODULE__{
           device: non_neg_integer | nil,
           errors: :async | :sync | nil,
+          transfer: :deallocate | :copy | nil,
           state: state
         }
 
   @enforce_keys [:state]
-  defstruct [:device, :errors, :state]
+  defstruct [:device, :errors, :transfer, :state]
 
   @impl true
   def init([]), do: []
@@ -65,9 +68,12 @@ defmodule Nx.Vulkan.Backend do
       {:errors, errors} when errors in [:async, :sync] ->
         :ok
 
+      {:transfer, transfer} when transfer in [:deallocate, :copy] ->
+        :ok
+
       other ->
         raise ArgumentError,
-              "#{inspect(__MODULE__)} takes device: a number and errors: :async or :sync, got: #{inspect(other)}"
+              "#{inspect(__MODULE__)} takes device: a number, errors: :async or :sync, and transfer: :deallocate or :copy, got: #{inspect(other)}"
     end)
 
     opts

@@ -35,7 +35,7 @@ defmodule Nx.Vulkan.Port do
     * `config :nx_vulkan, start_timeout: 60_000` - milliseconds for a port to come up;
     * `config :nx_vulkan, max_restarts: 3, max_seconds: 30` - a port that dies more often than this is left down
       until `restart/1`;
-    * `NXVK_PORT` - path of the port program;
+    * `NXVK_PORT` - absolute path of the port program;
     * `NXVK_DEVICE` - index or name of the device that device 0 stands for;
     * `NXVK_BULK=stdio` - send all bytes over stdio, use no files.
   """
@@ -111,6 +111,17 @@ defmodule Nx.Vulkan.Port do
       nil -> start_child(device)
       port -> {:ok, port}
     end
+  end
+
+  def start(other) do
+    {:error,
+     %DeviceError{
+       device: other,
+       reason: :start,
+       message:
+         "a device is a number, 0 or more, as \"nxvk_port info\" lists them; 0 is the one that NXVK_DEVICE names, " <>
+           "by index or a part of its name, else the best. Got: #{inspect(other)}"
+     }}
   end
 
   # A device whose port has ended is its supervisor's to restart; when that has given up, nobody starts it unasked.

@@ -157,6 +157,9 @@ defmodule Mix.Tasks.Compile.NxvkPortTest do
     System.put_env("NXVK_PORT", Path.join(root, "nothing"))
     assert {:error, [%{message: message}]} = compile(root)
     assert message =~ "nothing, which does not exist"
+    System.put_env("NXVK_PORT", "bin/go")
+    assert {:error, [%{message: message}]} = compile(root)
+    assert message =~ "NXVK_PORT is bin/go: it wants an absolute path, such as /"
   end
 
   test "staged sources come first, and hold all that the program is built from", %{root: root, log: log} do

@@ -52,6 +52,23 @@ defmodule Nx.Vulkan.PortFaultTest do
       assert_raise DeviceError, ~r/not an executable file/, fn -> VPort.get!(@device) end
     end
 
+    test "is named by a path that is not the same everywhere" do
+      System.put_env("NXVK_PORT", "bin/nxvk_port")
+      assert {:error, %DeviceError{reason: :not_found, message: message}} = VPort.start(@device)
+      assert message =~ "NXVK_PORT is bin/nxvk_port: it wants an absolute path, such as /"
+    end
+
+    test "is no number" do
+      assert_raise DeviceError, ~r/a device is a number.*Got: "llvmpipe"/, fn -> VPort.get!("llvmpipe") end
+    end
+
+    test "has a setting that says nothing" do
+      System.put_env("NXVK_BULK", "bogus")
+      on_exit(fn -> System.delete_env("NXVK_BULK") end)
+      assert {:error, %DeviceError{reason: :start, message: message}} = VPort.start(@device)
+      assert message =~ ~s(NXVK_BULK is "stdio" or not set, got: "bogus")
+    end
+
     test "is no program" do
       path = Path.join(System.tmp_dir!(), "nxvk-noprogram-#{System.pid()}")
       File.write!(path, <<0, 1, 2, 3>>)

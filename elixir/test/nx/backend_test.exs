@@ -123,14 +123,21 @@ defmodule Nx.Vulkan.BackendTest do
       assert [_, _] = Enum.to_list(Nx.to_batched(t, 2, leftover: :discard))
     end
 
-    test "copies are tensors of their own, transfers leave the rest to the reaper" do
+    test "copies are tensors of their own, transfers leave nothing behind" do
       t = Nx.tensor([1, 2, 3])
       copy = Nx.backend_copy(t, Backend)
       assert :ok = Nx.backend_deallocate(t)
       assert :already_deallocated = Nx.backend_deallocate(t)
       assert Nx.to_list(copy) == [1, 2, 3]
       assert Nx.backend_transfer(copy, Nx.BinaryBackend) |> Nx.to_list() == [1, 2, 3]
-      assert Nx.to_list(copy) == [1, 2, 3]
+      assert_raise Nx.Vulkan.Error, ~r/freed/, fn -> Nx.to_list(copy) end
+      assert :already_deallocated = Nx.backend_deallocate(copy)
+      made = Nx.tensor([1, 2], backend: {Backend, transfer: :copy}) |> Nx.add(1)
+      assert Nx.backend_transfer(made) |> Nx.to_list() == [2, 3]
+      assert Nx.to_list(made) == [2, 3]
+      kept = Nx.tensor([4, 5])
+      assert Nx.backend_transfer(kept, Backend) |> Nx.to_list() == [4, 5]
+      assert Nx.to_list(kept) == [4, 5]
     end
 
     test "there are no pointers" do

@@ -40,9 +40,17 @@ defmodule Mix.Tasks.Compile.NxvkPort do
   end
 
   defp existing(path) do
-    if File.regular?(Path.expand(path)),
-      do: {:noop, []},
-      else: failed("NXVK_PORT is #{path}, which does not exist")
+    cond do
+      # Told as the library tells it, which may not be compiled yet.
+      Path.type(path) != :absolute ->
+        failed("NXVK_PORT is #{path}: it wants an absolute path, such as #{Path.expand(path)}")
+
+      File.regular?(path) ->
+        {:noop, []}
+
+      true ->
+        failed("NXVK_PORT is #{path}, which does not exist")
+    end
   end
 
   defp build(force?) do

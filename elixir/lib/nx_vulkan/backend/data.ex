@@ -5,7 +5,7 @@ defmodule Nx.Vulkan.Backend.Data do
   alias Nx.Tensor, as: T
   alias Nx.Vulkan.{DeviceError, Error, Handle, Port}
   alias Nx.Vulkan.Backend, as: B
-  alias Nx.Vulkan.Backend.{Host, Types}
+  alias Nx.Vulkan.Backend.{Eager, Host, Types}
 
   ## Where
 
@@ -15,7 +15,7 @@ defmodule Nx.Vulkan.Backend.Data do
   def place([]) do
     %B{
       device: Application.get_env(:nx_vulkan, :device, 0),
-      errors: Application.get_env(:nx_vulkan, :errors, :async),
+      errors: errors(Application.get_env(:nx_vulkan, :errors, :async)),
       state: nil
     }
   end
@@ -24,6 +24,12 @@ defmodule Nx.Vulkan.Backend.Data do
   def place(%B{} = placed), do: placed
 
   def place(opts), do: placed(place([]), B.init(opts))
+
+  defp errors(errors) when errors in [:async, :sync], do: errors
+
+  defp errors(other) do
+    raise ArgumentError, "config :nx_vulkan, errors: expected :async or :sync, got: #{inspect(other)}"
+  end
 
   ## Creation
 
@@ -51,30 +57,13 @@ defmodule Nx.Vulkan.Backend.Data do
   def eye(out, opts), do: create(:eye, out, [], [out, opts])
 
   # These take no operand, so the options say where.
-  defp create(name, %T{type: type, shape: shape} = out, attrs, args) do
+  defp create(name, out, attrs, args) do
     place = place(List.last(args))
 
-    case Types.wire(type) do
-      nil ->
-        args = List.replace_at(args, -1, [])
-        result = Host.fallback(name, args, "no device tensor has its type")
-        %{result | data: %{result.data | device: place.device, errors: place.errors}}
-
-      wire ->
-        {_id, handle} =
-          make(place, out, fn id -> {:op, {name, wire, shape, attrs}, [], [id]} end)
-
-        %{out | data: %{place | state: handle}}
+    case Eager.attempt(name, [out], [], 0, attrs, {name, args}, place) do
+      {:ok, [result]} -> result
+      {:none, why} -> Host.fallback(name, List.replace_at(args, -1, []), why, place)
     end
-  end
-
-  defp make(%B{device: device, errors: errors}, %T{type: type, shape: shape}, cast) do
-    port = Port.get!(device)
-    {id, handle} = Handle.new(port, Types.bytes(type, Nx.size(shape)))
-    Port.cast(port, cast.(id))
-    if errors == :sync, do: Port.call!(port, {:sync, [id]})
-    Handle.keep(handle)
-    {id, handle}
   end
 
   @doc """
@@ -253,13 +242,18 @@ defmodule Nx.Vulkan.Backend.Data do
   def backend_copy(t, backend, opts), do: backend.from_binary(t, to_binary(t, Nx.size(t.shape)), opts)
 
   @doc false
-  # Other variables may hold what is transferred, and code written for the earlier package goes on using them; so
-  # nothing is deallocated here: the reaper frees the tensor once nobody holds it.
+  # What goes to another backend is deallocated here, as Nx wants it; see the backend's option `:transfer`.
   def backend_transfer(%T{data: %B{} = data} = t, backend, opts) when backend in @vulkan do
-    if here?(data, opts), do: %{t | data: placed(data, opts)}, else: backend_copy(t, backend, opts)
+    if here?(data, opts), do: %{t | data: placed(data, opts)}, else: moved(t, backend, opts)
   end
 
-  def backend_transfer(t, backend, opts), do: backend_copy(t, backend, opts)
+  def backend_transfer(t, backend, opts), do: moved(t, backend, opts)
+
+  defp moved(t, backend, opts) do
+    copy = backend_copy(t, backend, opts)
+    if t.data.transfer != :copy, do: backend_deallocate(t)
+    copy
+  end
 
   # Options that name no device leave the tensor where it is.
   defp here?(%B{device: device}, opts), do: Keyword.get(opts, :device, device) == device
@@ -268,7 +262,8 @@ defmodule Nx.Vulkan.Backend.Data do
     %{
       data
       | device: Keyword.get(opts, :device, data.device),
-        errors: Keyword.get(opts, :errors, data.errors)
+        errors: Keyword.get(opts, :errors, data.errors),
+        transfer: Keyword.get(opts, :transfer, data.transfer)
     }
   end
 

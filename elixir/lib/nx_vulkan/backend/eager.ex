@@ -52,16 +52,19 @@ defmodule Nx.Vulkan.Backend.Eager do
   comes back.
 
   `outs` are the templates of its results, `whole` says how many leading operands must be tensors of the device,
-  and `call` is the callback with its arguments, for `Nx.Vulkan.Fallback`.
+  and `call` is the callback with its arguments, for `Nx.Vulkan.Fallback`. The results go where the operands are,
+  or to `place` where there are none.
   """
-  @spec attempt(atom, [T.t()], [T.t() | integer], integer, map | [], {atom, [term]}) ::
+  @spec attempt(atom, [T.t()], [T.t() | integer], integer, map | [], {atom, [term]}, B.t() | nil) ::
           {:ok, [T.t()]} | {:none, String.t()}
-  def attempt(name, [%T{type: type, shape: shape} | _] = outs, operands, whole, attrs, {callback, args}) do
+  def attempt(name, [out | _] = outs, operands, whole, attrs, {callback, args}, place \\ nil) do
+    %T{type: type, shape: shape} = out
+
     with wire when wire != nil <- Types.wire(type),
          types when types != nil <- types(operands),
          attrs when attrs != nil <- results(attrs, outs) do
       Host.check!(name, wire, operands)
-      like = like(operands)
+      like = place || like(operands)
       if Checks.due?(name, operands, like.errors), do: Checks.run!(name, operands, attrs)
       port = Port.get!(like.device)
       node = {name, wire, shape, attrs}

@@ -106,9 +106,9 @@ defmodule Nx.Vulkan.Backend.Host do
   @doc """
   Runs a callback through Nx.BinaryBackend and moves the result back.
   """
-  def fallback(name, [out | rest] = args, why) do
+  def fallback(name, [out | rest] = args, why, place \\ nil) do
     Fallback.note(name, args, why)
-    like = like(rest)
+    like = place || like(rest)
     args = [out | Enum.map(rest, &move/1)]
     result = on_host(fn -> apply(Nx.BinaryBackend, name, args) end)
     adopt(result, out, like)

@@ -28,6 +28,17 @@ defmodule Nx.Vulkan.Port.Bulk do
   def max_read, do: @max_read
 
   @doc """
+  Whether `NXVK_BULK` says something known: `:ok`, or a sentence about what it says.
+  """
+  @spec setting() :: :ok | {:error, String.t()}
+  def setting do
+    case System.get_env("NXVK_BULK") do
+      value when value in [nil, "", "stdio"] -> :ok
+      other -> {:error, "NXVK_BULK is \"stdio\" or not set, got: #{inspect(other)}"}
+    end
+  end
+
+  @doc """
   Makes the directory for a port, or says `nil` where bulk files are off or cannot be had.
   """
   @spec open(non_neg_integer(), pos_integer()) :: t() | nil

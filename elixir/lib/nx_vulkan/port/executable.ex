@@ -12,7 +12,7 @@ defmodule Nx.Vulkan.Port.Executable do
   def find do
     case System.get_env("NXVK_PORT") do
       path when path in [nil, ""] -> find_built()
-      path -> from_env(Path.expand(path))
+      path -> with :ok <- absolute(path), do: from_env(path)
     end
   end
 
@@ -20,6 +20,17 @@ defmodule Nx.Vulkan.Port.Executable do
     if executable?(path),
       do: {:ok, path},
       else: {:error, "NXVK_PORT is #{path}, which is not an executable file"}
+  end
+
+  @doc """
+  Whether a path that `NXVK_PORT` names is absolute: a relative one is another one when compiling, where dependencies
+  have folders of their own.
+  """
+  @spec absolute(Path.t()) :: :ok | {:error, String.t()}
+  def absolute(path) do
+    if Path.type(path) == :absolute,
+      do: :ok,
+      else: {:error, "NXVK_PORT is #{path}: it wants an absolute path, such as #{Path.expand(path)}"}
   end
 
   defp find_built do

@@ -38,6 +38,7 @@ defmodule Nx.Vulkan.Port.Owner do
     state = %{device: device, epoch: epoch, port: nil, os_pid: nil, bulk: nil, status: nil}
 
     with {:ok, path} <- find(state),
+         :ok <- settings(state),
          {:ok, state} <- spawn_port(path, state),
          {:ok, info} <- greet(state) do
       publish(state, info)
@@ -59,6 +60,11 @@ defmodule Nx.Vulkan.Port.Owner do
   defp find(state) do
     with {:error, message} <- Executable.find(),
          do: {:error, error(state, :not_found, message), state}
+  end
+
+  defp settings(state) do
+    with {:error, message} <- Bulk.setting(),
+         do: {:error, error(state, :start, message), state}
   end
 
   defp spawn_port(path, state) do
