@@ -26,6 +26,14 @@ defmodule Nx.Vulkan.Error do
       message: "the port answered with an error of unknown form: #{inspect(other)}"
     }
   end
+
+  @doc """
+  The exception to raise for a failed operation: `ArgumentError`, as Nx raises, where the values of its operands were
+  at fault (an index out of range), else the error itself.
+  """
+  @spec as_nx(Exception.t()) :: Exception.t()
+  def as_nx(%__MODULE__{reason: :out_of_range, message: message}), do: %ArgumentError{message: message}
+  def as_nx(error), do: error
 end
 
 defmodule Nx.Vulkan.DeviceError do

@@ -94,7 +94,7 @@ defmodule Nx.Vulkan do
       ids = handles |> Enum.reverse() |> Enum.map(&Nx.Vulkan.Handle.id!(&1, port))
       result = Port.call(port, {:sync, ids})
       Nx.Vulkan.Handle.keep(handles)
-      with {:error, error} <- result, do: raise(error)
+      with {:error, error} <- result, do: raise(Error.as_nx(error))
     end)
   end
 

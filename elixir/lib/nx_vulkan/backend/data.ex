@@ -133,7 +133,7 @@ defmodule Nx.Vulkan.Backend.Data do
 
       case result do
         {:ok, bytes} -> bytes
-        {:error, error} -> raise error
+        {:error, error} -> raise Error.as_nx(error)
       end
     else
       read_there(Handle.owner(handle), handle, offset, length)
@@ -175,7 +175,7 @@ defmodule Nx.Vulkan.Backend.Data do
     try do
       to_binary(t, count)
     rescue
-      error in [Error, DeviceError] ->
+      error in [Error, DeviceError, ArgumentError] ->
         Inspect.Algebra.string("** (#{Kernel.inspect(error.__struct__)}) " <> Exception.message(error))
     else
       binary -> Nx.Backend.inspect(t, binary, opts)

@@ -6,7 +6,7 @@ defmodule Nx.Vulkan.Backend.Eager do
   # the result's handle is in the nursery before the port hears of its id (Nx.Vulkan.Handle.new/2).
 
   alias Nx.Tensor, as: T
-  alias Nx.Vulkan.{Fallback, Handle, Plan, Port}
+  alias Nx.Vulkan.{Error, Fallback, Handle, Plan, Port}
   alias Nx.Vulkan.Backend, as: B
   alias Nx.Vulkan.Backend.{Checks, Data, Host, Types}
 
@@ -65,7 +65,7 @@ defmodule Nx.Vulkan.Backend.Eager do
          attrs when attrs != nil <- results(attrs, outs) do
       Host.check!(name, wire, operands)
       like = place || like(operands)
-      if Checks.due?(name, operands, like.errors), do: Checks.run!(name, operands, attrs)
+      if like.errors == :sync, do: Checks.run!(name, operands)
       port = Port.get!(like.device)
       node = {name, wire, shape, attrs}
       detail = if Plan.detailed?(name), do: {shape, shapes(operands), attrs}
@@ -123,7 +123,7 @@ defmodule Nx.Vulkan.Backend.Eager do
   defp sync!(port, ids, results) do
     result = Port.call(port, {:sync, ids})
     Handle.keep(results)
-    with {:error, error} <- result, do: raise(error)
+    with {:error, error} <- result, do: raise(Error.as_nx(error))
   end
 
   defp size({}), do: 1
