@@ -13,6 +13,7 @@ import (
 var allowed = map[string][]string{
 	"etf":      {},
 	"graph":    {},
+	"host":     {"graph"},
 	"kernel":   {},
 	"vkrt":     {"vkrt/vk"},
 	"spirv":    {"kernel"},
