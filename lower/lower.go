@@ -299,7 +299,7 @@ func (l *lowering) materialize(p *place) {
 	p.layout = graph.Layout{Strides: make([]int, len(p.spec.Shape))}
 }
 
-// emit adds a plan's launches. Slots are the operands in, then the results, then temporaries.
+// emit adds a plan's launches. Slots are the operands in, then the results, then temporaries, then tables.
 func (l *lowering) emit(op graph.Op, plan *shaders.Plan, in []place, outs ...place) {
 	slots := make([]int, 0, len(in)+len(outs)+len(plan.Temps))
 	for _, p := range in {
@@ -318,6 +318,10 @@ func (l *lowering) emit(op graph.Op, plan *shaders.Plan, in []place, outs ...pla
 		l.p.Bounds = append(l.p.Bounds, Bound{
 			Op: op, Flag: slots[b.Flag], Index: idx.buf, Spec: idx.spec, Layout: idx.layout, Axes: b.Axes, Into: b.Shape,
 		})
+	}
+	for _, data := range plan.Consts {
+		l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufConst, Bytes: uint64(len(data)), Data: data})
+		slots = append(slots, len(l.p.Bufs)-1)
 	}
 	for _, launch := range plan.Launches {
 		s := Step{Kernel: l.intern(launch.Kernel), Grid: launch.Grid}

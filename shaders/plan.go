@@ -29,7 +29,7 @@ const (
 )
 
 // Arg fills one entry of the argument table. Slots number the operands first, then the results,
-// then the Plan's temporaries.
+// then the Plan's temporaries, then its tables.
 type Arg struct {
 	Kind   ArgKind
 	Slot   int
@@ -59,6 +59,7 @@ type Launch struct {
 type Plan struct {
 	Launches []Launch
 	Temps    []uint64 // bytes of each temporary
+	Consts   [][]byte // tables; their slots follow the temporaries
 	Bounds   []Bounds // what kernels find wrong with indices
 }
 

@@ -135,6 +135,7 @@ func interpret(p *shaders.Plan, outBytes int, ins ...tensor) ([]byte, error) {
 	for _, n := range p.Temps {
 		slots = append(slots, make([]byte, n))
 	}
+	slots = append(slots, p.Consts...)
 	for _, l := range p.Launches {
 		if len(l.Args) != len(l.Kernel.Args) {
 			return nil, fmt.Errorf("%d arguments for the %d of %s", len(l.Args), len(l.Kernel.Args), l.Kernel.Name)

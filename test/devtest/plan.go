@@ -108,7 +108,7 @@ func Interpret(m *kernel.Machine, plan *shaders.Plan, operands [][]byte, results
 	return slots[len(operands) : len(operands)+len(results)], nil
 }
 
-// fillSlots makes the buffers of a plan: copies of the operands, results and temporaries.
+// fillSlots makes the buffers of a plan: copies of the operands, results, temporaries and tables.
 func fillSlots(plan *shaders.Plan, operands [][]byte, results []int) [][]byte {
 	var slots [][]byte
 	for _, o := range operands {
@@ -123,7 +123,7 @@ func fillSlots(plan *shaders.Plan, operands [][]byte, results []int) [][]byte {
 	for _, b := range plan.Bounds {
 		clear(slots[b.Flag])
 	}
-	return slots
+	return append(slots, plan.Consts...)
 }
 
 // runPlan runs a plan on the device.
