@@ -1,0 +1,292 @@
+package shaders
+
+import (
+	"fmt"
+
+	"nxvk/graph"
+	"nxvk/kernel"
+)
+
+// windowSource is what a pass reads: an operand, or accumulators that an earlier pass left.
+type windowSource struct {
+	axes  []slide
+	x     *Operand // nil for accumulators
+	slot  int      // of x, or of the first part of the accumulators
+	count int      // accumulators
+}
+
+// windowPass is a kernel that gathers each window by one invocation: the windows of its first source, then
+// those of the next; the elements of a window in row-major order.
+type windowPass struct {
+	t    kernel.Target
+	name string
+	f    *fold
+	srcs []windowSource
+	// fill, unless nil, yields the element that padding holds; else padding is left out.
+	fill func(w *writer) []kernel.Value
+	// finish yields the result; the accumulators are stored where out is nil.
+	out  *graph.Spec
+	slot int // of the result, or of the first part
+}
+
+// windowKernel is the state of the kernel being built.
+type windowKernel struct {
+	*writer
+	p    *windowPass
+	acc  []kernel.Var
+	pad  []kernel.Value // registers of the element that padding holds
+	srcs []boundSource
+}
+
+// boundSource is a source with what the argument table says of it.
+type boundSource struct {
+	in    *input
+	parts []kernel.Ptr
+	axes  []boundSlide
+}
+
+type boundSlide struct {
+	slide
+	nv, sizev, stepv, lov kernel.Value
+	stridev, hop          kernel.Value // hop: between neighbours in a window
+	gapv                  Divisor
+}
+
+// launch builds the pass.
+func (p *windowPass) launch() Launch {
+	lists := make([][]slide, len(p.srcs))
+	wide := false
+	for i, s := range p.srcs {
+		lists[i] = s.axes
+		count := s.count
+		if s.x != nil {
+			lo, hi := reach(*s.x)
+			count = hi - lo
+		}
+		wide = wide || count >= wideFrom || outsOf(s.axes) >= wideFrom
+		for _, a := range s.axes {
+			wide = wide || a.wide()
+		}
+	}
+	lists = mergeSlides(lists)
+	tune := flatTuning(p.t)
+	k := &windowKernel{writer: newWriter(p.name, p.t, tune.local, wide), p: p}
+	outs := outsOf(lists[0])
+	n := k.number("n", outs)
+	extents := make([]Divisor, len(lists[0]))
+	for i, a := range lists[0] {
+		if i > 0 {
+			extents[i] = k.divisor(fmt.Sprintf("o%d", i), a.outs)
+		}
+	}
+	for i := range p.srcs {
+		k.srcs = append(k.srcs, k.bindSource(i, lists[i]))
+	}
+	if p.fill != nil {
+		k.pad = p.fill(k.writer)
+	}
+	store := k.sink(outs)
+	GridStride(k.Builder, tune.local, n, func(i kernel.Value) {
+		at := make([]kernel.Value, len(extents))
+		rest := i
+		for a := len(at) - 1; a > 0; a-- {
+			rest, at[a] = extents[a].DivMod(k.Builder, rest)
+		}
+		if len(at) > 0 {
+			at[0] = rest
+		}
+		k.acc = nil
+		for _, v := range p.f.ident(k.Builder) {
+			k.acc = append(k.acc, k.NewVar(v))
+		}
+		for s := range k.srcs {
+			k.gather(&k.srcs[s], at)
+		}
+		acc := make([]kernel.Value, len(k.acc))
+		for j, v := range k.acc {
+			acc[j] = k.Get(v)
+		}
+		store(i, acc)
+	})
+	work := 1
+	for _, axes := range lists {
+		for _, a := range axes {
+			work *= min(a.size, tune.units)
+			work = min(work, tune.units)
+		}
+	}
+	grid := Groups(outs, tune.local, max(1, tune.units/work))
+	grid[0] = min(grid[0], uint32(tune.most))
+	return k.launch(grid)
+}
+
+func (k *windowKernel) bindSource(i int, axes []slide) boundSource {
+	s := &k.p.srcs[i]
+	var b boundSource
+	if s.x != nil {
+		b.in = k.operand(*s.x, s.slot, k.p.f.raw)
+	} else {
+		for j, m := range k.p.f.parts {
+			b.parts = append(b.parts, k.pointer(fmt.Sprintf("in%d_%d", i, j), m, false, 4, s.slot+j, 0, 0, uint64(s.count*m.Size())))
+		}
+	}
+	for j, a := range axes {
+		name := func(what string) string { return fmt.Sprintf("%s%d_%d", what, i, j) }
+		v := boundSlide{slide: a, stridev: k.index(1)}
+		if a.stride != 1 {
+			v.stridev = k.number(name("s"), a.stride)
+		}
+		if !a.plain() {
+			v.stepv, v.lov = k.number(name("step"), a.step), k.number(name("lo"), a.lo)
+			if a.padded() || k.p.fill != nil {
+				v.nv = k.number(name("n"), a.n)
+			}
+			if a.size > 1 {
+				v.sizev, v.hop = k.number(name("size"), a.size), v.stridev
+				if a.gap != 1 {
+					v.gapv = k.divisor(name("gap"), a.gap)
+					v.hop = k.Mul(v.stridev, v.gapv.Extent())
+				}
+			}
+		}
+		b.axes = append(b.axes, v)
+	}
+	return b
+}
+
+// sink yields what stores the accumulators of window i.
+func (k *windowKernel) sink(outs int) func(i kernel.Value, acc []kernel.Value) {
+	p := k.p
+	if p.out != nil {
+		to := k.output(p.out.Type, p.slot, outs, 1)
+		return func(i kernel.Value, acc []kernel.Value) {
+			to.store(i, []kernel.Value{Narrow(k.Builder, p.out.Type, p.f.final(k.Builder, acc))})
+		}
+	}
+	var ptrs []kernel.Ptr
+	for j, m := range p.f.parts {
+		ptrs = append(ptrs, k.writer.pointer(fmt.Sprintf("to%d", j), m, true, 4, p.slot+j, 0, 0, uint64(outs*m.Size())))
+	}
+	return func(i kernel.Value, acc []kernel.Value) {
+		for j, ptr := range ptrs {
+			k.Store(ptr, i, acc[j])
+		}
+	}
+}
+
+// span is what of a window's axis lies where: where it starts, and which of its elements are to be visited.
+type span struct {
+	axis     *boundSlide
+	start    kernel.Value
+	from, to kernel.Value
+}
+
+// gather takes in one source's window at the given coordinates.
+func (k *windowKernel) gather(s *boundSource, at []kernel.Value) {
+	off := kernel.Value(0)
+	if s.in != nil {
+		off = s.in.start
+	}
+	var spans []span
+	inside := k.ConstBool(true)
+	for i := range s.axes {
+		a := &s.axes[i]
+		if a.plain() {
+			off = k.sum(off, k.Mul(at[i], a.stridev))
+			continue
+		}
+		start := k.Sub(k.Mul(at[i], a.stepv), a.lov)
+		off = k.sum(off, k.Mul(start, a.stridev))
+		if a.size == 1 {
+			if a.padded() {
+				inside = k.And(inside, k.Cmp(kernel.ULt, start, a.nv))
+			}
+			continue
+		}
+		sp := span{axis: a, start: start, from: k.index(0), to: a.sizev}
+		if a.padded() && k.p.fill == nil {
+			sp.from, sp.to = k.clip(a, start)
+		}
+		spans = append(spans, sp)
+	}
+	k.visit(s, spans, k.offset(off), inside)
+}
+
+// clip yields which elements of a window that begins at start are no padding.
+func (k *windowKernel) clip(a *boundSlide, start kernel.Value) (from, to kernel.Value) {
+	zero := k.index(0)
+	hops := func(distance kernel.Value) kernel.Value { // that reach a distance, which is not negative
+		if a.gap == 1 {
+			return distance
+		}
+		q, _ := a.gapv.DivMod(k.Builder, k.Add(distance, k.AddI(a.gapv.Extent(), -1)))
+		return q
+	}
+	before := k.Cmp(kernel.SLt, start, zero)
+	from = k.Select(before, hops(k.Select(before, k.Sub(zero, start), zero)), zero)
+	left := k.Sub(a.nv, start)
+	left = k.Select(k.Cmp(kernel.SLt, left, zero), zero, left)
+	return from, k.min(hops(left), a.sizev)
+}
+
+// visit walks the rest of a window's axes and takes in its elements.
+func (k *windowKernel) visit(s *boundSource, rest []span, off, inside kernel.Value) {
+	if len(rest) > 0 {
+		sp := rest[0]
+		k.For(sp.from, sp.to, k.index(1), func(w kernel.Value) {
+			in := inside
+			if k.p.fill != nil && sp.axis.padded() {
+				place := w
+				if sp.axis.gap != 1 {
+					place = k.Mul(w, sp.axis.gapv.Extent())
+				}
+				in = k.And(in, k.Cmp(kernel.ULt, k.Add(sp.start, place), sp.axis.nv))
+			}
+			k.visit(s, rest[1:], k.Add(off, k.Mul(w, sp.axis.hop)), in)
+		})
+		return
+	}
+	take := func() { k.take(s, off) }
+	if bits, ok := k.IsConst(inside); ok && bits == 1 {
+		take()
+		return
+	}
+	if k.p.fill == nil {
+		k.If(inside, take, nil)
+		return
+	}
+	// One copy of the function, whichever element it sees.
+	v := k.NewVar(k.pad[0])
+	k.If(inside, func() { k.Set(v, k.p.f.elem(k.Builder, []kernel.Value{s.in.load(off)})[0]) }, nil)
+	k.step([]kernel.Value{k.Get(v)})
+}
+
+func (k *windowKernel) take(s *boundSource, off kernel.Value) {
+	if s.in != nil {
+		k.step(k.p.f.elem(k.Builder, []kernel.Value{s.in.load(off)}))
+		return
+	}
+	vs := make([]kernel.Value, len(s.parts))
+	for j, ptr := range s.parts {
+		vs[j] = k.Load(ptr, off)
+	}
+	k.set(k.p.f.join(k.Builder, k.get(), vs))
+}
+
+func (k *windowKernel) step(v []kernel.Value) {
+	k.set(k.p.f.step(k.Builder, k.get(), v, k.index(0)))
+}
+
+func (k *windowKernel) get() []kernel.Value {
+	out := make([]kernel.Value, len(k.acc))
+	for j, v := range k.acc {
+		out[j] = k.Get(v)
+	}
+	return out
+}
+
+func (k *windowKernel) set(to []kernel.Value) {
+	for j, v := range to {
+		k.Set(k.acc[j], v)
+	}
+}
