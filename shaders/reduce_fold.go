@@ -315,6 +315,10 @@ func worst(in graph.Type, max bool) func(b *kernel.Builder) kernel.Value {
 	r := RegOf(in)
 	return func(b *kernel.Builder) kernel.Value {
 		switch {
+		case in == graph.F8E4M3FN && max: // it has no infinities
+			return b.ConstFloat(r, -448)
+		case in == graph.F8E4M3FN:
+			return b.ConstFloat(r, 448)
 		case r == kernel.F32 && max:
 			return b.ConstBits(r, 0xff800000)
 		case r == kernel.F32:
