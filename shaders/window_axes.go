@@ -15,10 +15,14 @@ type slide struct {
 }
 
 // plain is the axis of an operand that windows leave alone.
-func plain(n, stride int) slide { return slide{n: n, outs: n, size: 1, step: 1, gap: 1, stride: stride} }
+func plain(n, stride int) slide {
+	return slide{n: n, outs: n, size: 1, step: 1, gap: 1, stride: stride}
+}
 
 // whole is an axis that one window covers.
-func whole(n, stride int) slide { return slide{n: n, outs: 1, size: n, step: 1, gap: 1, stride: stride} }
+func whole(n, stride int) slide {
+	return slide{n: n, outs: 1, size: n, step: 1, gap: 1, stride: stride}
+}
 
 func (a slide) plain() bool {
 	return a.size == 1 && a.lo == 0 && a.outs == a.n && (a.step == 1 || a.n == 1)
