@@ -108,8 +108,26 @@ defmodule Nx.Vulkan.BackendTest do
 
     test "inspect reads only what it shows" do
       t = Nx.iota({1000, 1000})
-      assert inspect(t, limit: 3) =~ "[0, 1, 2, ...]"
+      assert {shown, 16} = downloaded(fn -> inspect(t, limit: 3) end)
+      assert shown =~ "[0, 1, 2, ...]"
+      # Views too: strided ones, and one of 4 GiB that takes no memory.
+      assert {shown, 16} = downloaded(fn -> t |> Nx.transpose() |> inspect(limit: 3) end)
+      assert shown =~ "[0, 1000, 2000, ...]"
+      assert {shown, 16} = downloaded(fn -> t |> Nx.reverse() |> inspect(limit: 3) end)
+      assert shown =~ "[999999, 999998, 999997, ...]"
+      huge = Nx.broadcast(t, {1024, 1000, 1000})
+      assert {shown, 204} = downloaded(fn -> inspect(huge) end)
+      assert shown =~ "s32[1024][1000][1000]"
+      assert {_, 4_000_000} = downloaded(fn -> Nx.to_binary(t) end)
+      # Batches are made when they are asked for.
+      assert {_, 0} = downloaded(fn -> t |> Nx.to_batched(10) |> Enum.take(2) end)
       assert Nx.to_binary(t, limit: 2) == <<0::32-native, 1::32-native>>
+    end
+
+    defp downloaded(fun) do
+      %{bytes_down: before} = Nx.Vulkan.stats()
+      result = fun.()
+      {result, Nx.Vulkan.stats().bytes_down - before}
     end
 
     test "batches are slices" do
