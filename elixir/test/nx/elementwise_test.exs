@@ -4,19 +4,7 @@ defmodule Nx.Vulkan.ElementwiseTest do
   use ExUnit.Case, async: true
 
   alias Nx.Vulkan.Fallback
-  alias Nx.Vulkan.Test.Reference
-
-  @int_only [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
-              [:bitwise_not, :count_leading_zeros, :population_count]
-
-  @binary [:add, :subtract, :multiply, :pow, :remainder, :divide, :atan2, :min, :max, :quotient] ++
-            [:bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
-            [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
-            [:logical_and, :logical_or, :logical_xor]
-
-  @unary Enum.map(Nx.Shared.unary_math_funs(), &elem(&1, 0)) ++
-           [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-           [:count_leading_zeros, :population_count, :is_nan, :is_infinity]
+  alias Nx.Vulkan.Test.{Operations, Reference}
 
   setup do
     Nx.default_backend({Nx.Vulkan.Backend, errors: :sync})
@@ -24,7 +12,6 @@ defmodule Nx.Vulkan.ElementwiseTest do
   end
 
   defp vulkan(tensor), do: Nx.backend_copy(tensor, Nx.Vulkan.Backend)
-  defp takes?(op, type), do: op not in @int_only or Nx.Type.integer?(Nx.Type.normalize!(type))
 
   defp report(bad, op, types) do
     assert bad == [],
@@ -32,10 +19,10 @@ defmodule Nx.Vulkan.ElementwiseTest do
              inspect(Enum.take(bad, 8), pretty: true)
   end
 
-  for op <- @binary, type <- Reference.types() do
+  for op <- Operations.binary(), type <- Reference.types() do
     @op op
     @type_ type
-    if op not in @int_only or type in [:u8, :u16, :u32, :u64, :s8, :s16, :s32, :s64] do
+    if Operations.takes?(op, type) do
       test "#{op} of #{type}" do
         values = Reference.hard(@type_)
         amounts = Reference.amounts(@op, @type_)
@@ -52,10 +39,10 @@ defmodule Nx.Vulkan.ElementwiseTest do
     end
   end
 
-  for op <- @unary do
+  for op <- Operations.unary() do
     @op op
     test "#{op} of every type" do
-      for type <- Reference.types(), takes?(@op, type) do
+      for type <- Reference.types(), Operations.takes?(@op, type) do
         x = Reference.tensor(Reference.hard(type), type, {:auto})
         result = Fallback.strict(fn -> apply(Nx, @op, [vulkan(x)]) end)
 

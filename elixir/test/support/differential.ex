@@ -12,23 +12,11 @@ if Code.ensure_loaded?(Nx) do
     at fault (`Nx.Vulkan.Test.Reference` knows them all); a device may flush f32 subnormals, and then none is drawn.
     """
 
-    alias Nx.Vulkan.Test.Reference
+    alias Nx.Vulkan.Test.{Operations, Reference}
 
     @ints [:u8, :u16, :u32, :u64, :s8, :s16, :s32, :s64]
     @floats [:f16, :bf16, :f32, :f64]
     @types @ints ++ @floats
-
-    @int_only [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
-                [:bitwise_not, :count_leading_zeros, :population_count]
-
-    @binary [:add, :subtract, :multiply, :pow, :remainder, :divide, :atan2, :min, :max, :quotient] ++
-              [:bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
-              [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
-              [:logical_and, :logical_or, :logical_xor]
-
-    @unary Enum.map(Nx.Shared.unary_math_funs(), &elem(&1, 0)) ++
-             [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-             [:count_leading_zeros, :population_count, :is_nan, :is_infinity]
 
     @moves [:transpose, :reverse, :reshape, :broadcast, :slice, :put_slice, :pad, :concatenate, :stack] ++
              [:select, :clip, :as_type, :bitcast]
@@ -48,14 +36,13 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp draw_call(:unary) do
-      op = pick(@unary)
-      type = if op in @int_only, do: pick(@ints), else: pick(@types)
-      %{call: {op, []}, operands: [operand(type, shape())]}
+      op = pick(Operations.unary())
+      %{call: {op, []}, operands: [operand(pick(types(op)), shape())]}
     end
 
     defp draw_call(:binary) do
-      op = pick(@binary)
-      types = if op in @int_only, do: @ints, else: @types
+      op = pick(Operations.binary())
+      types = types(op)
       left = pick(types)
 
       # Mostly of one type. BinaryBackend computes with integers of any size and with f64 whatever the types, a
@@ -305,6 +292,8 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    defp types(op), do: Enum.filter(@types, &Operations.takes?(op, &1))
+
     ## Operands
 
     defp operand(type, shape, values \\ :any) do
@@ -481,7 +470,13 @@ if Code.ensure_loaded?(Nx) do
     defp reference(op, args, host),
       do: Nx.with_default_backend(Nx.BinaryBackend, fn -> run(op, args, host) end)
 
-    defp compare(op, _args, host, {shape, type, bytes}) when op in @binary or op in @unary do
+    defp compare(op, args, host, got) do
+      if Operations.elementwise?(op),
+        do: compare_elements(op, host, got),
+        else: compare_whole(op, args, host, got)
+    end
+
+    defp compare_elements(op, host, {shape, type, bytes}) do
       operands =
         for t <- host do
           {t |> Nx.broadcast(shape) |> Reference.bits(), t.type}
@@ -499,7 +494,7 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp compare(:as_type, _args, [x], {_shape, type, bytes}) when type != x.type do
+    defp compare_whole(:as_type, _args, [x], {_shape, type, bytes}) when type != x.type do
       result = Nx.from_binary(bytes, type, backend: Nx.BinaryBackend)
 
       case Reference.disagreements(:as_type, result, [{Reference.bits(x), x.type}]) do
@@ -511,7 +506,7 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp compare(op, args, host, {shape, {kind, _} = type, bytes})
+    defp compare_whole(op, args, host, {shape, {kind, _} = type, bytes})
          when op in [:sum, :dot, :product] and kind in [:f, :bf] do
       want = reference(op, args, Enum.map(host, &Nx.as_type(&1, :f64)))
       size = reference(op, args, Enum.map(host, &Nx.abs(Nx.as_type(&1, :f64))))
@@ -530,7 +525,7 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
-    defp compare(op, args, host, {shape, type, bytes}) do
+    defp compare_whole(op, args, host, {shape, type, bytes}) do
       want = attempt(op, args, host)
 
       cond do

@@ -16,19 +16,7 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Vulkan.Handle
     alias Nx.Vulkan.Port, as: VPort
-    alias Nx.Vulkan.Test.{Calls, Reference}
-
-    @int_only [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
-                [:bitwise_not, :count_leading_zeros, :population_count]
-
-    @binary [:add, :subtract, :multiply, :pow, :remainder, :divide, :atan2, :min, :max, :quotient] ++
-              [:bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
-              [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
-              [:logical_and, :logical_or, :logical_xor]
-
-    @unary Enum.map(Nx.Shared.unary_math_funs(), &elem(&1, 0)) ++
-             [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-             [:count_leading_zeros, :population_count, :is_nan, :is_infinity]
+    alias Nx.Vulkan.Test.{Calls, Operations, Reference}
 
     @impl true
     def run(args) do
@@ -61,18 +49,16 @@ if Code.ensure_loaded?(Nx) do
     ## Cases: {name, function yielding device tensors, function yielding what each must be}
 
     defp groups do
-      for(op <- @binary, do: {op, binary_cases(op)}) ++
-        for(op <- @unary, do: {op, unary_cases(op)}) ++
+      for(op <- Operations.binary(), do: {op, binary_cases(op)}) ++
+        for(op <- Operations.unary(), do: {op, unary_cases(op)}) ++
         [as_type: cast_cases(), bitcast: bitcast_cases(), select: select_cases(), clip: clip_cases()] ++
         [iota: iota_cases(), eye: eye_cases(), constant: constant_cases()] ++
         Enum.map(Calls.all(), fn {name, call} -> {name, call_cases(name, call)} end) ++
         [nan: nan_cases(), sums: sum_cases()]
     end
 
-    defp takes?(op, type), do: op not in @int_only or Nx.Type.integer?(Nx.Type.normalize!(type))
-
     defp binary_cases(op) do
-      for type <- Reference.types(), takes?(op, type), how <- [:tensor, :value] do
+      for type <- Reference.types(), Operations.takes?(op, type), how <- [:tensor, :value] do
         left = Reference.tensor(Reference.hard(type), type, {:auto, 1})
 
         right =
@@ -91,7 +77,7 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp unary_cases(op) do
-      for type <- Reference.types(), takes?(op, type) do
+      for type <- Reference.types(), Operations.takes?(op, type) do
         x = Reference.tensor(Reference.hard(type), type, {:auto})
         {"#{op} #{type}", fn -> apply(Nx, op, [vulkan(x)]) end, &elementwise(op, &1, [x])}
       end
