@@ -24,7 +24,7 @@ defmodule Nx.Vulkan.Backend do
     * `{:constant, element}`: every element is this number. Nothing was sent: `constant/3` keeps it on
       the host, arithmetic of such tensors alone happens here, and as an operand it travels inside the
       operation's own frame;
-    * `{:host, bits}`: a type that no device tensor has (complex, 8-bit floats, less than 8 bits).
+    * `{:host, bits}`: a type that no device tensor has (complex).
 
   ## Where operations run
 

@@ -78,14 +78,14 @@ defmodule Nx.Vulkan.Backend.Data do
 
       wire ->
         port = Port.get!(place.device)
-        {_id, handle} = upload(port, wire, shape, bits)
+        {_id, handle} = upload(port, type, wire, shape, bits)
         %{out | data: %{place | state: handle}}
     end
   end
 
-  defp upload(port, wire, shape, bits) do
-    {id, handle} = Handle.new(port, byte_size(bits))
-    Port.upload(port, id, wire, shape, bits)
+  defp upload(port, type, wire, shape, bits) do
+    {id, handle} = Handle.new(port, Types.bytes(type, Nx.size(shape)))
+    Port.upload(port, id, wire, shape, Types.pad(bits))
     {id, handle}
   end
 
@@ -99,7 +99,7 @@ defmodule Nx.Vulkan.Backend.Data do
   end
 
   def upload(port, %T{type: type, shape: shape, data: %module{}} = t) do
-    upload(port, Types.wire(type), shape, module.to_binary(t, Nx.size(shape)))
+    upload(port, type, Types.wire(type), shape, module.to_binary(t, Nx.size(shape)))
   end
 
   @doc """
@@ -115,15 +115,20 @@ defmodule Nx.Vulkan.Backend.Data do
   @doc false
   def to_binary(%T{type: type, shape: shape, data: %B{state: state} = b}, limit) do
     case state do
-      handle when is_binary(handle) -> read(handle, 0, Types.bytes(type, limit))
+      handle when is_binary(handle) -> read_elements(handle, type, limit)
       {:constant, bits} -> repeat(bits, min(limit, Nx.size(shape)))
       {:host, bits} -> part(bits, 0, limit * bit_width(type))
       nil -> raise ArgumentError, "the tensor holds no data: #{inspect(b)}"
     end
   end
 
+  defp read_elements(handle, type, count) do
+    bytes = read(handle, 0, Types.packed(type, count))
+    part(bytes, 0, count * bit_width(type))
+  end
+
   @doc """
-  Bytes of a device tensor. One of another node is read there.
+  Bytes of a device tensor, as they lie on the wire. One of another node is read there.
   """
   def read(handle, offset, length) do
     if Handle.local?(handle) do
@@ -152,6 +157,8 @@ defmodule Nx.Vulkan.Backend.Data do
   defp repeat(bits, 1), do: bits
   defp repeat(bits, n) when is_binary(bits), do: :binary.copy(bits, n)
   defp repeat(bits, n), do: for(_ <- 1..n//1, into: <<>>, do: bits)
+
+  defp part(bits, 0, size) when bit_size(bits) == size, do: bits
 
   defp part(bits, skip, size) do
     <<_::size(^skip)-bitstring, part::size(^size)-bitstring, _::bitstring>> = bits

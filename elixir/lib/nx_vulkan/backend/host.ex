@@ -6,7 +6,9 @@ defmodule Nx.Vulkan.Backend.Host do
   alias Nx.Tensor, as: T
   alias Nx.Vulkan.Fallback
   alias Nx.Vulkan.Backend, as: B
-  alias Nx.Vulkan.Backend.Data
+  alias Nx.Vulkan.Backend.{Data, Types}
+
+  @floats [:f8, :f8_e4m3fn, :f16, :bf16, :f32, :f64, :c64, :c128]
 
   ## Constants
 
@@ -24,11 +26,18 @@ defmodule Nx.Vulkan.Backend.Host do
   # A view of a constant, or other bits of the same element.
   def constant(_name, out, [x | _], :same, _args), do: %{out | data: x.data}
 
-  # BinaryBackend truncates to bf16, the device rounds to nearest: one rounding for all.
-  def constant(_name, %T{type: {:bf, 16}}, _operands, _constants, _args), do: :device
+  # Where BinaryBackend would compute with other numbers than the device, the device does: one rounding for all.
+  def constant(name, out, operands, constants, args) do
+    if Enum.all?([out | operands], &exact?/1),
+      do: of_constants(name, out, operands, constants, args),
+      else: :device
+  end
+
+  defp exact?(%T{type: type}), do: Types.exact_on_host?(type)
+  defp exact?(_start), do: true
 
   # Every element is the same, so one is computed.
-  def constant(name, out, [x | _] = operands, :map, _args) do
+  defp of_constants(name, out, [x | _] = operands, :map, _args) do
     scalar = %{out | shape: {}, names: []}
 
     case evaluate(name, [scalar | Enum.map(operands, &scalar(&1, {}))], out.type) do
@@ -38,7 +47,7 @@ defmodule Nx.Vulkan.Backend.Host do
   end
 
   # Reductions, stacks and the like of single elements.
-  def constant(name, out, [x | _] = operands, {:values, _}, [_ | args]) do
+  defp of_constants(name, out, [x | _] = operands, {:values, _}, [_ | args]) do
     if Enum.all?(operands, &(is_integer(&1) or Nx.size(&1.shape) == 1)) do
       case evaluate(name, [out | Enum.map(args, &single/1)], out.type) do
         {:ok, result} -> adopt(result, out, x.data)
@@ -75,8 +84,8 @@ defmodule Nx.Vulkan.Backend.Host do
       when name in [:left_shift, :right_shift, :quotient, :remainder, :pow] and kind in [:s, :u] do
     value =
       case kind do
-        :s -> :binary.decode_unsigned(bits, :little) |> signed(size)
-        :u -> :binary.decode_unsigned(bits, :little)
+        :s -> with(<<n::size(^size)-signed-native>> <- bits, do: n)
+        :u -> with(<<n::size(^size)-unsigned-native>> <- bits, do: n)
       end
 
     refuse_scalar!(name, type, value)
@@ -84,19 +93,16 @@ defmodule Nx.Vulkan.Backend.Host do
 
   def check!(_name, _type, _operands), do: :ok
 
-  defp signed(value, size) when value >= Bitwise.bsl(1, size - 1), do: value - Bitwise.bsl(1, size)
-  defp signed(value, _size), do: value
-
   defp refuse_scalar!(:left_shift, _type, n) when n < 0, do: raise(ArgumentError, "cannot left shift by #{n}")
 
   defp refuse_scalar!(:right_shift, _type, n) when n < 0,
     do: raise(ArgumentError, "cannot right shift by #{n}")
 
   defp refuse_scalar!(op, type, 0)
-       when op in [:quotient, :remainder] and type not in [:f16, :bf16, :f32, :f64],
+       when op in [:quotient, :remainder] and type not in @floats,
        do: raise(ArithmeticError, "bad argument in arithmetic expression: #{op} by zero")
 
-  defp refuse_scalar!(:pow, type, n) when n < 0 and type not in [:f16, :bf16, :f32, :f64],
+  defp refuse_scalar!(:pow, type, n) when n < 0 and type not in @floats,
     do: raise(ArithmeticError, "bad argument in arithmetic expression: integer pow by #{n}")
 
   defp refuse_scalar!(_op, _type, _n), do: :ok
