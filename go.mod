@@ -11,4 +11,5 @@ require (
 	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	golang.org/x/sys v0.29.0 // indirect
+	gonum.org/v1/gonum v0.17.0 // indirect
 )
