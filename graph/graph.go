@@ -110,7 +110,7 @@ type Transform uint8
 const (
 	NoTransform Transform = iota
 	Transpose
-	Conjugate // conjugate transpose
+	Conjugate // the conjugate, not transposed
 )
 
 // Acc says how dot (and sums) of f32 accumulate.

@@ -71,7 +71,9 @@ func csqrt(z complex128) complex128 {
 	return complex(i/(2*w), w)
 }
 
-func conjugated(a []complex128) []complex128 {
+// Conjugated is the conjugates of a.
+// Conjugated is the conjugates of a.
+func Conjugated(a []complex128) []complex128 {
 	out := make([]complex128, len(a))
 	for i, z := range a {
 		out[i] = conj(z)
@@ -114,7 +116,7 @@ func (f Field) Cholesky(a []complex128, n int) []complex128 {
 		row := l[i*n : (i+1)*n]
 		for j := range i + 1 {
 			// What stands right of j is zero; its products decide the signs of zeros.
-			rest := f.rounded(a[i*n+j] - f.dot(row, conjugated(l[j*n:(j+1)*n])))
+			rest := f.rounded(a[i*n+j] - f.dot(row, Conjugated(l[j*n:(j+1)*n])))
 			if i == j {
 				row[j] = f.rounded(csqrt(rest))
 			} else {
@@ -239,11 +241,11 @@ func (f Field) reflector(r, v []complex128, m, n, i int, eps float64) bool {
 	for k := i; k < m; k++ {
 		v[k] = r[k*n+i]
 	}
-	norm := f.rounded(csqrt(f.dot(v, conjugated(v))))
+	norm := f.rounded(csqrt(f.dot(v, Conjugated(v))))
 	phase := f.real(math.Atan2(imag(v[i]), real(v[i])))
 	turn := f.rounded(complex(math.Cos(phase), math.Sin(phase)))
 	v[i] = f.rounded(v[i] + f.rounded(cmul(turn, norm)))
-	square := f.dot(v, conjugated(v))
+	square := f.dot(v, Conjugated(v))
 	if real(square) < f.real(eps) {
 		return false
 	}

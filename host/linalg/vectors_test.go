@@ -251,7 +251,7 @@ func complexResults(v *vector) []any {
 	case "triangular_solve":
 		o := v.Solving()
 		if v.opt(2) == "conjugate" {
-			a = conjugated(a)
+			a = Conjugated(a)
 		}
 		x, _ := f.Triangular(a, v.complexes(1), v.m, v.n, o)
 		return []any{x}
