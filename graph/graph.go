@@ -88,9 +88,8 @@ type Attrs struct {
 	Fun      *Graph  // reduce, window_reduce: (element, accumulator) -> accumulator, all of rank 0
 }
 
-// Conv is how a convolution lays out its operands, and how it moves. The permutations say which axis of
-// the operand is its batch (output channel), its channel (input channel) and each spatial axis; OutputPerm
-// says for each axis of the result which axis of {batch, channel, spatial…} it is.
+// Conv is how a convolution lays out its operands and its result, and how it moves. The permutations say which axis
+// of the tensor is its batch (of the kernel: its output channel), its channel (its input channel) and each spatial axis.
 type Conv struct {
 	InputDilation, KernelDilation     []int // of the spatial axes
 	FeatureGroups, BatchGroups        int

@@ -168,9 +168,18 @@ func checkConv(n *Node, in []Spec) error {
 			return fmt.Errorf("spatial axis %d: %w", i, err)
 		}
 	}
-	want, err := permuted(out, c.OutputPerm)
+	if len(n.Shape) != rank {
+		return fmt.Errorf("yields rank %d, got shape %v", rank, n.Shape)
+	}
+	got, err := permuted(n.Shape, c.OutputPerm)
 	if err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
-	return wantShape(n, want)
+	if !got.Equal(out) {
+		return fmt.Errorf("yields batch, channels and spatial axes %v, got %v", out, got)
+	}
+	if n.Type.Int() {
+		return fmt.Errorf("yields floats, got type %v", n.Type)
+	}
+	return nil
 }

@@ -218,6 +218,8 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		plan, err = shaders.Window(t, n.Op, tensors(0), n.Spec, at)
 	case graph.OpDot:
 		plan, err = shaders.Dot(t, tensors(0), tensors(1), n.Spec, *at)
+	case graph.OpConv:
+		plan, err = shaders.Conv(t, tensors(0), tensors(1), n.Spec, *at)
 	case graph.OpGather:
 		plan, err = shaders.Gather(t, tensors(0), tensors(1), n.Spec, at.Axes)
 	case graph.OpTake:

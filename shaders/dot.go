@@ -25,30 +25,108 @@ func dot(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attrs, epilogue
 	if err != nil {
 		return nil, err
 	}
-	f := dotFold(t, a.Type, b.Type, out.Type, at.Acc)
+	return d.plan("dot", t, []Operand{a, b}, out.Type, at.Acc, epilogue)
+}
+
+// plan chooses the kernels of a contraction of ins, whose products are gathered into type out.
+func (d *contraction) plan(name string, t kernel.Target, ins []Operand, out graph.Type, acc graph.Acc, epilogue epilogue) (*Plan, error) {
+	f := dotFold(t, ins[0].Type, ins[1].Type, out, acc)
 	if t.Class == kernel.CPU {
-		l := &lanesDot{t: t, d: d, ins: []Operand{a, b}, out: out, fold: f, epilogue: epilogue}
+		l := &lanesDot{t: t, name: name, d: d, ins: ins, out: out, fold: f, epilogue: epilogue}
 		if l.chooseLanes() {
 			return &Plan{Launches: []Launch{l.launch()}}, nil
 		}
 	} else {
-		s := &sharedDot{t: t, d: d, ins: []Operand{a, b}, out: out, fold: f, epilogue: epilogue}
+		s := &sharedDot{t: t, name: name, d: d, ins: ins, out: out, fold: f, epilogue: epilogue}
 		if axesSize(d.inner) > exactDepth {
-			s.fold = dotFold(tiled(t), a.Type, b.Type, out.Type, at.Acc)
+			s.fold = dotFold(tiled(t), ins[0].Type, ins[1].Type, out, acc)
 		}
 		if s.choose() {
-			return s.plan(), nil
+			if s.chunks == 1 {
+				return &Plan{Launches: []Launch{s.launch()}}, nil
+			}
+			dense := d.results()
+			return d.settle(t, out, dense, s.plan()), nil
 		}
 	}
+	dense := d.results()
+	slices.SortStableFunc(dense, func(x, y axis) int { return y.stride[2] - x.stride[2] })
 	r := reduction{
-		t: t, name: "dot", ins: []Operand{a, b}, out: out,
-		kept:     mergeAxes(slices.Concat(d.batch, d.rows, d.cols)),
-		reduced:  d.inner,
+		t: t, name: name, ins: ins, out: graph.Spec{Type: out, Shape: graph.Shape{axesSize(dense)}},
+		kept:     mergeAxes(operandsOf(dense)),
+		reduced:  operandsOf(d.inner),
 		fold:     f.fold,
 		alone:    f.alone,
 		epilogue: epilogue,
 	}
-	return r.plan()
+	p, err := r.plan()
+	if err != nil {
+		return nil, err
+	}
+	return d.settle(t, out, dense, p), nil
+}
+
+// results are the axes of the result: batch, rows, columns.
+func (d *contraction) results() []axis { return slices.Concat(d.batch, d.rows, d.cols) }
+
+// last is the element of the result's buffer that lies furthest.
+func (d *contraction) last() int {
+	n := d.out
+	for _, a := range d.results() {
+		n += (a.n - 1) * a.stride[2]
+	}
+	return n
+}
+
+// operandsOf is axes without the strides of the result.
+func operandsOf(axes []axis) []axis {
+	out := make([]axis, len(axes))
+	for i, a := range axes {
+		out[i] = axis{a.n, a.stride[:2]}
+	}
+	return out
+}
+
+// settle takes a plan that leaves its results in the order of axes, and has them where they belong.
+func (d *contraction) settle(t kernel.Target, out graph.Type, axes []axis, p *Plan) *Plan {
+	n, dense := 1, d.out == 0
+	for i := len(axes) - 1; i >= 0; i-- {
+		dense = dense && (axes[i].n == 1 || axes[i].stride[2] == n)
+		n *= axes[i].n
+	}
+	if dense {
+		return p
+	}
+	const result, temp = 2, 3
+	p.move(func(slot int) int {
+		if slot >= result {
+			return slot + 1
+		}
+		return slot
+	})
+	p.Temps = slices.Insert(p.Temps, 0, uint64(n*out.Size()))
+	layout := graph.Layout{Offset: d.out}
+	shape := graph.Shape{}
+	for _, a := range axes {
+		shape, layout.Strides = append(shape, a.n), append(layout.Strides, a.stride[2])
+	}
+	p.Launches = append(p.Launches, scatterInto(t, graph.Spec{Type: out, Shape: shape}, layout, temp, result))
+	return p
+}
+
+// move gives the slots of a plan other numbers.
+func (p *Plan) move(to func(slot int) int) {
+	for i := range p.Launches {
+		l := &p.Launches[i]
+		for k := range l.Args {
+			if l.Args[k].Kind != Imm {
+				l.Args[k].Slot = to(l.Args[k].Slot)
+			}
+		}
+		for k := range l.Access {
+			l.Access[k].Slot = to(l.Access[k].Slot)
+		}
+	}
 }
 
 // tiled is the target as tiles in shared memory see it: there, f32 with its errors costs less than f64.
@@ -60,10 +138,11 @@ func tiled(t kernel.Target) kernel.Target {
 // epilogue maps a result before it is narrowed and stored; at is its flat index.
 type epilogue func(b *kernel.Builder, v, at kernel.Value) kernel.Value
 
-// contraction is a dot product as nested spaces; operand 0 is a, 1 is b. The strides of rows are
-// 0 for b, those of cols 0 for a.
+// contraction is a dot product as nested spaces; operand 0 is a, 1 is b, 2 the result. The strides of rows are
+// 0 for b, those of cols 0 for a, those of inner 0 for the result.
 type contraction struct {
 	batch, rows, cols, inner []axis
+	out                      int // element of the result's buffer at which point 0 lies
 }
 
 func newContraction(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attrs) (*contraction, error) {
@@ -94,7 +173,7 @@ func newContraction(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attr
 			if a.Shape[x] != b.Shape[y] {
 				return nil, fmt.Errorf("dot: %s size %d of %v does not match %d of %v", what, a.Shape[x], a.Shape, b.Shape[y], b.Shape)
 			}
-			axes = append(axes, axis{a.Shape[x], []int{sa[x], sb[y]}})
+			axes = append(axes, axis{a.Shape[x], []int{sa[x], sb[y], 0}})
 		}
 		return axes, nil
 	}
@@ -108,16 +187,23 @@ func newContraction(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attr
 	}
 	for k, s := range sa {
 		if !slices.Contains(at.ContractA, k) && !slices.Contains(at.BatchA, k) {
-			d.rows = append(d.rows, axis{a.Shape[k], []int{s, 0}})
+			d.rows = append(d.rows, axis{a.Shape[k], []int{s, 0, 0}})
 		}
 	}
 	for k, s := range sb {
 		if !slices.Contains(at.ContractB, k) && !slices.Contains(at.BatchB, k) {
-			d.cols = append(d.cols, axis{b.Shape[k], []int{0, s}})
+			d.cols = append(d.cols, axis{b.Shape[k], []int{0, s, 0}})
 		}
 	}
 	if n := axesSize(d.batch) * axesSize(d.rows) * axesSize(d.cols); n != out.Shape.Size() {
 		return fail("%v by %v gives %d elements, not those of %v", a.Shape, b.Shape, n, out.Shape)
+	}
+	n := 1
+	for _, axes := range [][]axis{d.cols, d.rows, d.batch} {
+		for i := len(axes) - 1; i >= 0; i-- {
+			axes[i].stride[2] = n
+			n *= axes[i].n
+		}
 	}
 	d.batch, d.rows, d.cols, d.inner = mergeAxes(d.batch), mergeAxes(d.rows), mergeAxes(d.cols), mergeAxes(d.inner)
 	return d, nil

@@ -18,9 +18,10 @@ type laneTile struct {
 // are gathers, whose cost is by lane and not by byte, so a tile is as large as it pays to be.
 type lanesDot struct {
 	t        kernel.Target
+	name     string
 	d        *contraction
 	ins      []Operand
-	out      graph.Spec
+	out      graph.Type
 	fold     dotFolding
 	tile     laneTile
 	swap     bool // rows of the tile are b's free axes, columns a's
@@ -58,7 +59,7 @@ func (l *lanesDot) chooseLanes() bool {
 	if l.fold.alone != nil {
 		f = l.fold.alone
 	}
-	if len(f.parts)*f.parts[0].Size() > 8 || l.out.Type.Size() < 4 || l.ins[0].Type.Size() < 4 || l.ins[1].Type.Size() < 4 {
+	if len(f.parts)*f.parts[0].Size() > 8 || l.out.Size() < 4 || l.ins[0].Type.Size() < 4 || l.ins[1].Type.Size() < 4 {
 		// Pairs of F64 take twice the registers; narrow types take much code to widen and narrow, and
 		// compiling that takes longer than most programs run.
 		l.tile.rows, l.tile.cols = min(l.tile.rows, 4), min(l.tile.cols, 4)
@@ -73,19 +74,15 @@ func (l *lanesDot) launch() Launch {
 		rows, cols, rowOp, colOp = cols, rows, 1, 0
 	}
 	m, n, batches := axesSize(rows), axesSize(cols), axesSize(d.batch)
-	wide := batches*m*n >= 1<<31
+	wide := batches*m*n >= 1<<31 || d.last() >= 1<<31
 	for _, x := range l.ins {
 		lo, hi := reach(x)
 		wide = wide || hi-lo >= 1<<31
 	}
-	w := newWriter("dot", l.t, tl.lanes, wide)
+	w := newWriter(l.name, l.t, tl.lanes, wide)
 	k := lanesKernel{writer: w, lanesDot: l}
 	ins := []*input{w.operand(l.ins[0], 0, false), w.operand(l.ins[1], 1, false)}
-	run := n // results that lie side by side
-	if l.swap {
-		run = m
-	}
-	k.to = w.output(l.out.Type, 2, batches*m*n, run)
+	k.to = w.result(l.out, d, d.cols)
 	k.m, k.n = w.number("m", m), w.number("n", n)
 	k.inner = w.bind("k", d.inner)
 	k.count = w.number("k", axesSize(d.inner))
@@ -98,12 +95,11 @@ func (l *lanesDot) launch() Launch {
 		rest, tr := w.divisor("row_tiles", rowTiles).DivMod(w.Builder, group)
 		tc := rest
 		starts := []kernel.Value{ins[0].start, ins[1].start}
-		outStart := kernel.Value(0)
+		starts = append(starts, 0)
 		if batches > 1 {
 			var batch kernel.Value
 			batch, tc = w.divisor("col_tiles", colTiles).DivMod(w.Builder, rest)
 			starts = w.offsets(w.bind("batch", d.batch), len(d.batch), batch, starts)
-			outStart = w.Mul(batch, w.Mul(k.m, k.n))
 		}
 		lane := w.toIndex(w.BuiltinValue(kernel.LocalX))
 		row0 := w.Mul(tr, w.index(tl.rows))
@@ -111,7 +107,7 @@ func (l *lanesDot) launch() Launch {
 		k.block(
 			k.side(row0, tl.rows, k.m, ins[rowOp], rowOp, boundRows, starts[rowOp]),
 			k.side(col0, tl.cols, k.n, ins[colOp], colOp, boundCols, starts[colOp]),
-			outStart)
+			starts[2])
 	}
 	if groups <= MaxGroups {
 		body(w.toIndex(w.BuiltinValue(kernel.GroupX)))
@@ -137,6 +133,7 @@ type side struct {
 	at      []kernel.Value // their indices, which may lie beyond the edge
 	off     []kernel.Value // their offsets, clamped to the edge: what is read twice is not stored
 	step    kernel.Value   // stride of the innermost contraction axis, 0 for none
+	axes    boundAxes
 	across  int            // neighbouring rows (columns) that one load takes
 	along   int            // neighbouring contraction positions that one load takes
 }
@@ -145,7 +142,7 @@ func (k *lanesKernel) side(first kernel.Value, n int, count kernel.Value, in *in
 	d := k.d
 	last := len(d.inner) - 1
 	s := &side{
-		in: in, operand: operand, across: 1, along: 1,
+		in: in, operand: operand, axes: axes, across: 1, along: 1,
 		at: make([]kernel.Value, n), off: make([]kernel.Value, n),
 		step: k.inner.stride[last][operand],
 	}
@@ -256,19 +253,25 @@ func (k *lanesKernel) block(row, col *side, outStart kernel.Value) {
 		if k.epilogue != nil {
 			v = k.epilogue(k.Builder, v, at)
 		}
-		return Narrow(k.Builder, k.out.Type, v)
+		return Narrow(k.Builder, k.out, v)
 	})
 }
 
 // store writes what lies inside the result of a tile whose element (i, j) is value(i, j, its flat
 // index). Neighbours go out together where the result's rows are whole numbers of them.
 func (k *lanesKernel) store(row, col *side, outStart kernel.Value, value func(i, j int, at kernel.Value) kernel.Value) {
-	rowStep, colStep := k.n, k.index(1)
 	inner := col // the side whose neighbours lie side by side
 	if k.swap {
-		rowStep, colStep = colStep, k.m
 		inner = row
 	}
+	place := func(s *side) []kernel.Value {
+		out := make([]kernel.Value, len(s.at))
+		for i := range out {
+			out[i] = k.offsets(s.axes, len(s.axes.axes), s.at[i], []kernel.Value{0, 0, 0})[2]
+		}
+		return out
+	}
+	rowOut, colOut := place(row), place(col)
 	group := min(len(inner.at), k.to.width)
 	for a := 0; a < len(row.at)*len(col.at)/len(inner.at); a++ {
 		for b := 0; b < len(inner.at); b += group {
@@ -280,7 +283,7 @@ func (k *lanesKernel) store(row, col *side, outStart kernel.Value, value func(i,
 			}
 			i, j := at(0)
 			k.If(k.And(k.Cmp(kernel.ULt, row.at[i], k.m), k.Cmp(kernel.ULt, col.at[j], k.n)), func() {
-				first := k.sum(k.Add(k.Mul(row.at[i], rowStep), k.Mul(col.at[j], colStep)), outStart)
+				first := k.offset(k.sum(k.sum(rowOut[i], colOut[j]), outStart))
 				vs := make([]kernel.Value, group)
 				for e := range vs {
 					i, j := at(e)

@@ -25,9 +25,10 @@ var (
 // sharedDot is a contraction in tiles that a workgroup reads into shared memory once.
 type sharedDot struct {
 	t        kernel.Target
+	name     string
 	d        *contraction
 	ins      []Operand
-	out      graph.Spec
+	out      graph.Type
 	fold     dotFolding
 	tile     sharedTile
 	chunks   int // pieces of the contraction, a second launch joins them
@@ -85,16 +86,14 @@ func (s *sharedDot) tilewise() bool {
 // pad keeps the rows of a shared tile on different banks, and aligned to four.
 const pad = 4
 
+// plan gathers chunks, and joins them; the results are dense, in the order of batch, rows, columns.
 func (s *sharedDot) plan() *Plan {
-	if s.chunks == 1 {
-		return &Plan{Launches: []Launch{s.launch()}}
-	}
-	outs := s.out.Shape.Size()
+	outs := axesSize(s.d.results())
 	p := &Plan{}
 	for _, m := range s.fold.parts {
 		p.Temps = append(p.Temps, uint64(outs*s.chunks*m.Size()))
 	}
-	join := reduction{t: s.t, name: "dot", ins: s.ins, out: s.out, fold: s.fold.fold, epilogue: s.epilogue, kept: []axis{{outs, []int{1}}}}
+	join := reduction{t: s.t, name: s.name, ins: s.ins, out: graph.Spec{Type: s.out, Shape: graph.Shape{outs}}, fold: s.fold.fold, epilogue: s.epilogue, kept: []axis{{outs, []int{1}}}}
 	src := source{partials: s.chunks, slot: 3, wide: outs*s.chunks >= 1<<31}
 	p.Launches = append(p.Launches, s.launch(), join.emit(&s.fold.fold, src, sink{chunks: 1, slot: 2}, sharing{lanes: 1, across: 1}))
 	return p
@@ -103,12 +102,12 @@ func (s *sharedDot) plan() *Plan {
 func (s *sharedDot) launch() Launch {
 	d, tl := s.d, s.tile
 	m, n, batches := axesSize(d.rows), axesSize(d.cols), axesSize(d.batch)
-	wide := batches*m*n*s.chunks >= 1<<31
+	wide := batches*m*n*s.chunks >= 1<<31 || d.last() >= 1<<31
 	for _, x := range s.ins {
 		lo, hi := reach(x)
 		wide = wide || hi-lo >= 1<<31
 	}
-	w := newWriter("dot", s.t, tl.invocations(), wide)
+	w := newWriter(s.name, s.t, tl.invocations(), wide)
 	k := &sharedKernel{writer: w, sharedDot: s}
 	k.f = &s.fold.fold
 	if s.fold.alone != nil && s.chunks == 1 {
@@ -127,7 +126,7 @@ func (s *sharedDot) launch() Launch {
 		tc := rest
 		starts := []kernel.Value{k.sides[0].in.start, k.sides[1].in.start}
 		from, to, chunk := w.index(0), k.count, w.index(0)
-		outStart := kernel.Value(0)
+		starts = append(starts, 0)
 		if s.chunks > 1 || batches > 1 {
 			rest, tc = w.divisor("col_tiles", colTiles).DivMod(w.Builder, rest)
 		}
@@ -139,10 +138,12 @@ func (s *sharedDot) launch() Launch {
 		}
 		if batches > 1 {
 			starts = w.offsets(w.bind("batch", d.batch), len(d.batch), rest, starts)
-			outStart = w.Mul(rest, w.Mul(k.m, k.n))
+			if s.chunks > 1 { // results of a chunk are dense
+				starts[2] = w.Mul(rest, w.Mul(k.m, k.n))
+			}
 		}
 		k.block([2]kernel.Value{w.Mul(tr, w.index(tl.rows)), w.Mul(tc, w.index(tl.cols))}, starts, from, to,
-			func(i, j kernel.Value, acc [][]kernel.Value) { store(chunk, outStart, i, j, acc) })
+			func(i, j kernel.Value, acc [][]kernel.Value) { store(chunk, starts[2], i, j, acc) })
 	}
 	if groups <= MaxGroups {
 		body(w.toIndex(w.BuiltinValue(kernel.GroupX)))
@@ -376,6 +377,12 @@ func (k *sharedKernel) multiply(acc [][]kernel.Var, mine [2]kernel.Value) {
 	}
 }
 
+// placed is the offset in the result of a row (column).
+func (k *sharedKernel) placed(side int, i kernel.Value) kernel.Value {
+	axes := k.sides[side].axes
+	return k.offsets(axes, len(axes.axes), i, []kernel.Value{0, 0, 0})[2]
+}
+
 // sink yields what stores neighbouring results (i, j …), or their accumulators as chunk's.
 func (k *sharedKernel) sink(outs int) func(chunk, outStart, i, j kernel.Value, acc [][]kernel.Value) {
 	perCol := k.tile.perCol
@@ -396,19 +403,19 @@ func (k *sharedKernel) sink(outs int) func(chunk, outStart, i, j kernel.Value, a
 			}
 		}
 	}
-	to := k.output(k.out.Type, 2, outs, axesSize(k.d.cols))
+	to := k.result(k.out, k.d, k.d.cols)
 	group := min(perCol, to.width)
 	return func(_, outStart, i, j kernel.Value, acc [][]kernel.Value) {
 		for b := 0; b < len(acc); b += group {
 			k.If(k.And(k.Cmp(kernel.ULt, i, k.m), k.Cmp(kernel.ULt, k.AddI(j, b), k.n)), func() {
-				at := k.sum(k.Add(k.Mul(i, k.n), k.AddI(j, b)), outStart)
+				at := k.offset(k.sum(k.sum(k.placed(0, i), k.placed(1, k.AddI(j, b))), outStart))
 				vs := make([]kernel.Value, group)
 				for e := range vs {
 					v := k.f.final(k.Builder, acc[b+e])
 					if k.epilogue != nil {
 						v = k.epilogue(k.Builder, v, k.AddI(at, e))
 					}
-					vs[e] = Narrow(k.Builder, k.out.Type, v)
+					vs[e] = Narrow(k.Builder, k.out, v)
 				}
 				to.store(at, vs)
 			}, nil)

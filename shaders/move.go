@@ -230,3 +230,36 @@ func flatTuning(t kernel.Target) shape {
 	}
 	return shape{local: 256, units: 1, most: MaxGroups}
 }
+
+// scatterInto copies a dense tensor at slot from to where a layout has its elements, at slot to.
+func scatterInto(t kernel.Target, s graph.Spec, l graph.Layout, from, to int) Launch {
+	tune := flatTuning(t)
+	m := newMaker("place", t, tune.local)
+	im := Merge(s.Shape, graph.Contiguous(s.Shape), l)
+	n := m.scalar("n", im.IndexType(), immInt(im.Count))
+	src := m.pointer("x", RawMemOf(s.Type), im, 0, from, s.Type, 1, false)
+	dst := m.pointer("out", RawMemOf(s.Type), im, 1, to, s.Type, 1, true)
+	x := m.index(im)
+	GridStride(m.Builder, tune.local, n, func(i kernel.Value) {
+		offs := x.Offsets(i)
+		m.Store(dst, offs[1], m.Load(src, offs[0]))
+	})
+	grid := Groups(im.Count, tune.local, tune.units)
+	grid[0] = min(grid[0], uint32(tune.most))
+	return m.launch(grid)
+}
+
+// zeroInto writes zeros where a layout has the elements of s, at slot to.
+func zeroInto(t kernel.Target, s graph.Spec, l graph.Layout, to int) Launch {
+	tune := flatTuning(t)
+	m := newMaker("zeros", t, tune.local)
+	im := Merge(s.Shape, l)
+	n := m.scalar("n", im.IndexType(), immInt(im.Count))
+	dst := m.pointer("out", RawMemOf(s.Type), im, 0, to, s.Type, 1, true)
+	x := m.index(im)
+	zero := m.Zero(RawMemOf(s.Type).Reg())
+	GridStride(m.Builder, tune.local, n, func(i kernel.Value) { m.Store(dst, x.Offsets(i)[0], zero) })
+	grid := Groups(im.Count, tune.local, tune.units)
+	grid[0] = min(grid[0], uint32(tune.most))
+	return m.launch(grid)
+}

@@ -160,7 +160,8 @@ type output struct {
 	w     *writer
 	typ   graph.Type
 	slot  int
-	width int // neighbours that go out together
+	first uint64 // byte at which element 0 lies
+	width int    // neighbours that go out together
 	ptrs  map[view]kernel.Ptr
 }
 
@@ -170,12 +171,31 @@ func (w *writer) output(t graph.Type, slot, n, run int) *output {
 	return &output{w: w, typ: t, slot: slot, width: 1 << bits.TrailingZeros(uint(run|4)), ptrs: map[view]kernel.Ptr{}}
 }
 
+// result adds the result of a contraction to the argument table. Neighbours along inner go out together where they
+// lie side by side.
+func (w *writer) result(t graph.Type, d *contraction, inner []axis) *output {
+	sum := d.out | 4
+	if len(inner) != 1 || inner[0].stride[2] != 1 {
+		sum = 1
+	} else {
+		for _, a := range d.results() {
+			if a.stride[2] != 1 {
+				sum |= a.stride[2]
+			}
+		}
+		sum |= inner[0].n
+	}
+	size := uint64(t.Size())
+	w.access = append(w.access, Access{Slot: 2, Lo: uint64(d.out) * size, Hi: uint64(d.last()+1) * size, Write: true})
+	return &output{w: w, typ: t, slot: 2, first: uint64(d.out) * size, width: 1 << bits.TrailingZeros(uint(sum)), ptrs: map[view]kernel.Ptr{}}
+}
+
 func (o *output) view(m kernel.Mem, n int) kernel.Ptr {
 	v := view{m, n}
 	if p, ok := o.ptrs[v]; ok {
 		return p
 	}
-	o.w.args = append(o.w.args, Arg{Kind: Addr, Slot: o.slot})
+	o.w.args = append(o.w.args, Arg{Kind: Addr, Slot: o.slot, Offset: o.first})
 	p := o.w.Pointer(fmt.Sprintf("out_%v", m), m, true, uint8(bits.TrailingZeros(uint(n*o.typ.Size()))))
 	o.ptrs[v] = p
 	return p
