@@ -134,8 +134,8 @@ type side struct {
 	off     []kernel.Value // their offsets, clamped to the edge: what is read twice is not stored
 	step    kernel.Value   // stride of the innermost contraction axis, 0 for none
 	axes    boundAxes
-	across  int            // neighbouring rows (columns) that one load takes
-	along   int            // neighbouring contraction positions that one load takes
+	across  int // neighbouring rows (columns) that one load takes
+	along   int // neighbouring contraction positions that one load takes
 }
 
 func (k *lanesKernel) side(first kernel.Value, n int, count kernel.Value, in *input, operand int, axes boundAxes, start kernel.Value) *side {
