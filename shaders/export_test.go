@@ -1,0 +1,4 @@
+package shaders
+
+// ExactRoot is root, for tests.
+var ExactRoot = root
