@@ -17,6 +17,10 @@ var expanders map[graph.Op]expander
 func init() {
 	expanders = map[graph.Op]expander{
 		graph.OpLogicalNot: expandLogicalNot,
+		graph.OpPhase:      expandPhase,
+		graph.OpAllClose:   expandAllClose,
+		graph.OpFFT2:       expandFFT2,
+		graph.OpIFFT2:      expandFFT2,
 	}
 }
 
