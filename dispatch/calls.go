@@ -91,7 +91,9 @@ func (e *executor) stats(q *request) *Failure {
 	add("memory_reserved", mem.Reserved)
 	add("memory_peak", mem.Peak)
 	add("memory_limit", mem.Limit)
-	add("host_ops", 0)
+	byOp, hostOps := e.hostCounts()
+	add("host_ops", hostOps)
+	m = append(m, etf.Pair{Key: etf.Atom("host"), Value: byOp})
 	e.writer.reply(q.req, m)
 	return nil
 }
@@ -111,7 +113,7 @@ func (e *executor) compile(q *request) *Failure {
 	if err := graph.Verify(g); err != nil {
 		return failf("compile", ReasonBadOp, "%v", err)
 	}
-	low, err := lower.Lower(g, e.target)
+	low, err := e.lower(g)
 	if err == nil {
 		err = lower.Check(low)
 	}
@@ -131,9 +133,17 @@ func (e *executor) compile(q *request) *Failure {
 	e.writer.reply(q.req, etf.Tuple{id, etf.Map{
 		{Key: etf.Atom("kernels"), Value: len(low.Kernels)},
 		{Key: etf.Atom("steps"), Value: len(low.Steps)},
-		{Key: etf.Atom("host"), Value: etf.Seq{}},
+		{Key: etf.Atom("host"), Value: opAtoms(low.HostOps())},
 	}})
 	return nil
+}
+
+func opAtoms(ops []graph.Op) etf.Seq {
+	s := make(etf.Seq, len(ops))
+	for i, op := range ops {
+		s[i] = etf.Atom(op)
+	}
+	return s
 }
 
 // runCompiled runs a compiled program on operands of any layout.
@@ -207,10 +217,13 @@ func (e *executor) planned(q *request) (string, error) {
 	if err := graph.Verify(g); err != nil {
 		return "", err
 	}
-	if _, err := lower.Lower(g, e.target); err != nil {
-		return "none", nil
+	switch low, err := e.lower(g); {
+	case err != nil:
+		return lower.None.String(), nil
+	case len(low.HostOps()) > 0:
+		return lower.Host.String(), nil
 	}
-	return "device", nil
+	return lower.Device.String(), nil
 }
 
 // sync answers when all before it has run.

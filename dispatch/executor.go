@@ -38,6 +38,7 @@ type executor struct {
 	awaited int    // reads and syncs that the device is at
 	lost    *Failure
 	counts  counters
+	hostOps map[string]*hostTime // by operation
 	flags   flags
 
 	timing bool // profile is on
@@ -294,7 +295,7 @@ func (e *executor) bind(op string, g *graph.Graph) (*program, *Failure) {
 	if err := graph.Verify(g); err != nil {
 		return nil, asFailure(op, err)
 	}
-	low, err := lower.Lower(g, e.target)
+	low, err := e.lower(g)
 	if err == nil {
 		// A stray address takes the process with it: no program runs unproved.
 		err = lower.Check(low)
@@ -416,7 +417,7 @@ func (e *executor) runProgram(p *program, ins []operand, outs []*tensor, name fu
 		e.addrs = append(e.addrs, addr)
 	}
 	for i := range p.steps {
-		if err := e.dispatch(&p.steps[i], ins); err != nil {
+		if err := e.step(&p.steps[i], ins); err != nil {
 			e.giveUp(p)
 			e.checkLost(err)
 			return asFailure(name(), err)
@@ -451,13 +452,37 @@ func (e *executor) runProgram(p *program, ins []operand, outs []*tensor, name fu
 
 // giveUp releases what a run that failed has allocated.
 func (e *executor) giveUp(p *program) {
-	e.flags.free = append(e.flags.free, e.words...)
-	e.words = e.words[:0]
+	e.giveWordsBack()
 	for i, buf := range e.bufs {
 		if k := p.bufs[i].Kind; k == lower.BufOut || k == lower.BufTemp {
 			buf.Release()
 		}
 	}
+}
+
+// giveWordsBack frees the words of a run that failed. Its kernels may have written, or be about to.
+func (e *executor) giveWordsBack() {
+	if len(e.words) == 0 {
+		return
+	}
+	err := e.stream.Wait()
+	for _, w := range e.words {
+		if err == nil {
+			err = e.stream.Upload(e.flags.buf, uint64(4*w), make([]byte, 4))
+		}
+	}
+	if err == nil {
+		e.flags.free = append(e.flags.free, e.words...)
+	}
+	e.checkLost(err)
+	e.words = e.words[:0]
+}
+
+func (e *executor) step(s *step, ins []operand) error {
+	if s.host != nil {
+		return e.onHost(s, ins)
+	}
+	return e.dispatch(s, ins)
 }
 
 func (e *executor) dispatch(s *step, ins []operand) error {
@@ -484,7 +509,7 @@ func (e *executor) dispatch(s *step, ins []operand) error {
 // alloc takes device memory. Where there is none, it waits for what is in flight, lets go of what later
 // frames free, and gives the caller a moment to free more.
 func (e *executor) alloc(bytes uint64) (*vkrt.Buffer, error) {
-	b, err := e.dev.Alloc(bytes)
+	b, err := e.stream.Alloc(bytes)
 	if err == nil || !errors.Is(err, vkrt.ErrOutOfMemory) {
 		return b, err
 	}

@@ -26,6 +26,9 @@ type program struct {
 
 // step is a dispatch, ready but for its arguments.
 type step struct {
+	host   *lower.HostStep // what the processor runs: no pipeline, grid or table
+	access []lower.Access
+
 	pipe  *vkrt.Pipeline
 	grid  [3]uint32
 	table []uint64
@@ -65,6 +68,10 @@ func newProgram(p *lower.Program, pipes []*vkrt.Pipeline) *program {
 		}
 	}
 	for _, s := range p.Steps {
+		if s.Host != nil {
+			b.steps = append(b.steps, step{host: s.Host, access: s.Access})
+			continue
+		}
 		// Entry 0 is the zero that Opaque reads.
 		st := step{pipe: pipes[s.Kernel], grid: s.Grid, table: make([]uint64, len(s.Args)+1)}
 		for i, a := range s.Args {

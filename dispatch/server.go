@@ -47,6 +47,8 @@ type Config struct {
 	Programs int
 	// Queue bounds the bytes of frames that wait; 0 is 64 MiB.
 	Queue int
+	// HostOnly runs every operation on the processor: what there is to hold a device to.
+	HostOnly bool
 
 	inline bool // a replay: no bulk files, and replies of any size
 	pid    int
@@ -109,7 +111,7 @@ func Serve(c Config, in io.Reader, out io.Writer) error {
 	}
 	e := &executor{
 		dev: c.Device, stream: stream, target: c.Target, queue: q, writer: w, log: log, config: &c,
-		programs: newPrograms(c.Programs), byGraph: map[string]int64{},
+		programs: newPrograms(c.Programs), byGraph: map[string]int64{}, hostOps: map[string]*hostTime{},
 	}
 	written, executed := make(chan struct{}), make(chan struct{})
 	go func() { w.run(); close(written) }()

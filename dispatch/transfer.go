@@ -295,8 +295,16 @@ func (e *executor) profile(q *request) *Failure {
 		for _, t := range e.stream.Timings() {
 			list = append(list, etf.Tuple{t.Name, t.Count, t.Total.Nanoseconds()})
 		}
+		for _, op := range sortedKeys(e.hostOps) {
+			if t := e.hostOps[op]; t.total > 0 {
+				list = append(list, etf.Tuple{"host " + op, t.count - t.before, t.total.Nanoseconds()})
+			}
+		}
 	}
 	e.stream.ResetTimings()
+	for _, t := range e.hostOps {
+		t.before, t.total = t.count, 0
+	}
 	e.timing = q.on
 	if err := e.stream.Profile(q.on); err != nil {
 		e.check(err)

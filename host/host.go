@@ -63,8 +63,8 @@ func (e *ValueError) Error() string { return string(e.Op) + ": " + e.Message }
 
 // The reasons of a ValueError.
 const (
-	OutOfBounds = "out_of_bounds" // an index
-	Singular    = "singular"      // a matrix, or one that is not positive definite
+	OutOfRange = "out_of_range" // an index
+	Singular   = "singular"     // a matrix, or one that is not positive definite
 )
 
 func valueError(op graph.Op, reason, format string, args ...any) error {

@@ -155,7 +155,7 @@ func TestFamilies(t *testing.T) {
 	want(t, run(t, graph.Node{Op: graph.OpArgMax, Spec: spec(graph.S32), Attrs: graph.Attrs{Axis: -1}}, of(graph.F32, graph.Shape{4}, 1, math.NaN(), math.NaN(), 3))[0], 2)
 	want(t, run(t, graph.Node{Op: graph.OpAllClose, Spec: spec(graph.U8), Attrs: graph.Attrs{RTol: 1e-5, ATol: 1e-8}}, x, x)[0], 1)
 	_, err := Run(&graph.Node{Op: graph.OpTake, Spec: spec(graph.F32, 2, 1), Attrs: graph.Attrs{Axis: 1}}, []Tensor{x, i32(3)})
-	if v, ok := err.(*ValueError); !ok || v.Reason != OutOfBounds {
+	if v, ok := err.(*ValueError); !ok || v.Reason != OutOfRange {
 		t.Errorf("an index out of bounds: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func indices(n *graph.Node, idx Tensor, shape graph.Shape, axisOf func(k int) in
 	for k, i := range v {
 		a := axisOf(k)
 		if i < 0 || i >= int64(shape[a]) {
-			return nil, valueError(n.Op, OutOfBounds, "index %v is out of bounds for axis %d in shape %v", bigOf(i, idx.Type == graph.U64), a, shape)
+			return nil, valueError(n.Op, OutOfRange, "index %v is out of bounds for axis %d in shape %v", bigOf(i, idx.Type == graph.U64), a, shape)
 		}
 	}
 	return v, nil

@@ -1,12 +1,12 @@
 package lower
 
 // barriers marks the steps that need a barrier before them: those that touch what a step since the last
-// barrier touches, one of them to write.
+// barrier touches, one of them to write, and those of the host, which wait for all before them.
 func (l *lowering) barriers() {
 	steps := l.p.Steps
 	open := newAccessSet(len(l.p.Bufs))
 	for i := range steps {
-		if open.conflicts(steps[i].Access) {
+		if steps[i].Host != nil || open.conflicts(steps[i].Access) {
 			steps[i].Barrier = true
 			open.clear()
 		}

@@ -2,7 +2,9 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
+	"nxvk/graph"
 	"nxvk/kernel"
 )
 
@@ -27,9 +29,11 @@ func Check(p *Program) error {
 		}
 		if s.Barrier {
 			open.clear()
+		} else if s.Host != nil {
+			return fmt.Errorf("program: step %d (%s) runs before the device is done: no barrier stands before it", i, p.name(s))
 		}
 		if open.conflicts(s.Access) {
-			return fmt.Errorf("program: step %d (%s) conflicts with a step before it and no barrier stands between", i, p.Kernels[s.Kernel].Name)
+			return fmt.Errorf("program: step %d (%s) conflicts with a step before it and no barrier stands between", i, p.name(s))
 		}
 		open.add(s.Access)
 		for _, a := range s.Access {
@@ -49,6 +53,17 @@ func Check(p *Program) error {
 }
 
 func checkStep(p *Program, s *Step) error {
+	for _, a := range s.Access {
+		if a.Buf < 0 || a.Buf >= len(p.Bufs) {
+			return fmt.Errorf("access to buffer %d of %d", a.Buf, len(p.Bufs))
+		}
+		if a.Lo >= a.Hi || a.Hi > p.Bufs[a.Buf].Bytes {
+			return fmt.Errorf("access to bytes %d to %d of buffer %d, which has %d", a.Lo, a.Hi, a.Buf, p.Bufs[a.Buf].Bytes)
+		}
+	}
+	if s.Host != nil {
+		return checkHost(p, s)
+	}
 	if s.Kernel < 0 || s.Kernel >= len(p.Kernels) {
 		return fmt.Errorf("kernel %d of %d", s.Kernel, len(p.Kernels))
 	}
@@ -59,14 +74,6 @@ func checkStep(p *Program, s *Step) error {
 	for _, n := range s.Grid {
 		if n == 0 {
 			return fmt.Errorf("an empty grid %v", s.Grid)
-		}
-	}
-	for _, a := range s.Access {
-		if a.Buf < 0 || a.Buf >= len(p.Bufs) {
-			return fmt.Errorf("access to buffer %d of %d", a.Buf, len(p.Bufs))
-		}
-		if a.Lo >= a.Hi || a.Hi > p.Bufs[a.Buf].Bytes {
-			return fmt.Errorf("access to bytes %d to %d of buffer %d, which has %d", a.Lo, a.Hi, a.Buf, p.Bufs[a.Buf].Bytes)
 		}
 	}
 	for i, a := range s.Args {
@@ -119,6 +126,53 @@ func checkOuts(p *Program, written []bool) error {
 		if err := checkLayout(o, b.Bytes); err != nil {
 			return fmt.Errorf("program: result %d: %w", i, err)
 		}
+	}
+	return nil
+}
+
+// checkHost wants every operand and result of a step of the host inside its buffer, and all of it among the accesses.
+func checkHost(p *Program, s *Step) error {
+	h := s.Host
+	if len(s.Args) > 0 || len(h.Out) != 1+len(h.Node.More) {
+		return fmt.Errorf("%d arguments, and %d buffers for %d results", len(s.Args), len(h.Out), 1+len(h.Node.More))
+	}
+	specs := make([]graph.Spec, len(h.In))
+	for i := range h.In {
+		in := &h.In[i]
+		specs[i] = in.Spec
+		var err error
+		switch {
+		case in.Buf >= 0:
+			err = checkTensor(p, s, in.Buf, in.Spec, in.Layout, false)
+		case in.Param >= 0:
+			if in.Param >= len(p.Params) || !p.Params[in.Param].ByValue || p.Params[in.Param].Type != in.Type {
+				err = fmt.Errorf("parameter %d is not a number of type %v", in.Param, in.Type)
+			}
+		case len(in.Data) != in.Type.Size():
+			err = fmt.Errorf("%d bytes for a number of type %v", len(in.Data), in.Type)
+		}
+		if err != nil {
+			return fmt.Errorf("operand %d of %s: %w", i, h.Node.Op, err)
+		}
+	}
+	for i, b := range h.Out {
+		spec := h.result(i)
+		if err := checkTensor(p, s, b, spec, graph.Contiguous(spec.Shape), true); err != nil {
+			return fmt.Errorf("result %d of %s: %w", i, h.Node.Op, err)
+		}
+	}
+	return graph.VerifyNode(&h.Node, specs)
+}
+
+func checkTensor(p *Program, s *Step, buf int, spec graph.Spec, l graph.Layout, write bool) error {
+	if buf < 0 || buf >= len(p.Bufs) {
+		return fmt.Errorf("buffer %d of %d", buf, len(p.Bufs))
+	}
+	if err := graph.CheckLayout(spec.Shape, l, int(p.Bufs[buf].Bytes)/spec.Type.Size()); err != nil {
+		return err
+	}
+	if !slices.Contains(s.Access, reached(buf, spec, l, write)) {
+		return fmt.Errorf("no access covers it in buffer %d", buf)
 	}
 	return nil
 }

@@ -1,10 +1,13 @@
 package lower
 
 import (
+	"errors"
 	"fmt"
 
 	"nxvk/graph"
+	"nxvk/host"
 	"nxvk/kernel"
+	"nxvk/shaders"
 )
 
 // An expander writes a node in terms of simpler ones. in are n's operands in the new graph. It yields one
@@ -79,12 +82,16 @@ func (x *expansion) node(n *graph.Node, in []graph.Ref) (graph.Ref, error) {
 			return all[n.Attrs.Index], nil
 		}
 	}
-	if e := expanders[n.Op]; e != nil {
+	if e := expanders[n.Op]; e != nil && !x.staysWhole(n, in) {
 		if x.depth++; x.depth > maxExpansion {
 			return 0, fmt.Errorf("lower: %s expands into itself", n.Op)
 		}
 		out, err := e(x, n, in)
 		x.depth--
+		var u *shaders.Unsupported
+		if errors.As(err, &u) && host.Has(n.Op) {
+			out, err = nil, nil
+		}
 		if err != nil {
 			return 0, wrap(n, err)
 		}
@@ -99,6 +106,18 @@ func (x *expansion) node(n *graph.Node, in []graph.Ref) (graph.Ref, error) {
 	m.In = in
 	x.g.Nodes = append(x.g.Nodes, m)
 	return graph.Ref(len(x.g.Params) + len(x.g.Nodes) - 1), nil
+}
+
+// staysWhole reports whether n is better run by the host than in terms of other operations.
+func (x *expansion) staysWhole(n *graph.Node, in []graph.Ref) bool {
+	if !host.Has(n.Op) {
+		return false
+	}
+	specs := make([]graph.Spec, len(in))
+	for i, r := range in {
+		specs[i] = x.g.SpecOf(r)
+	}
+	return preferHost(n, specs, x.t) || lacks(n, specs, x.t)
 }
 
 // add appends an operation, checked by its rule, expanded where it is not primitive.

@@ -3,22 +3,31 @@ package lower
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"nxvk/graph"
+	"nxvk/host"
 	"nxvk/kernel"
 	"nxvk/shaders"
 )
 
 // Lower turns a verified graph into a Program for a device. What only moves axes about (reshape, squeeze,
 // broadcast, transpose, reverse, bitcast, slices with constant starts) costs nothing: it changes the layout through
-// which later kernels read. Nodes that no result needs are dropped. The error is a *shaders.Unsupported
-// where the device lacks a type or an op has no kernel.
-func Lower(g *graph.Graph, t kernel.Target) (*Program, error) {
-	g, err := expand(g, t)
-	if err != nil {
-		return nil, err
+// which later kernels read. Nodes that no result needs are dropped. What the device has no kernel for, or lacks a type
+// for, becomes a step of the processor; the error is a *shaders.Unsupported where that has no such operation either.
+func Lower(g *graph.Graph, t kernel.Target) (*Program, error) { return lowerFor(g, t, false) }
+
+// LowerToHost is Lower where every step is the processor's: what there is to hold a device to.
+func LowerToHost(g *graph.Graph, t kernel.Target) (*Program, error) { return lowerFor(g, t, true) }
+
+func lowerFor(g *graph.Graph, t kernel.Target, hostOnly bool) (*Program, error) {
+	if !hostOnly {
+		var err error
+		if g, err = expand(g, t); err != nil {
+			return nil, err
+		}
 	}
-	l := &lowering{g: g, t: t, p: &Program{Params: g.Params}, kernels: map[[32]byte]int{}, more: map[graph.Ref][]place{}}
+	l := &lowering{g: g, t: t, hostOnly: hostOnly, p: &Program{Params: g.Params}, kernels: map[[32]byte]int{}, more: map[graph.Ref][]place{}}
 	l.start()
 	live := l.live()
 	for i := range g.Nodes {
@@ -43,11 +52,12 @@ func Lower(g *graph.Graph, t kernel.Target) (*Program, error) {
 type Tier uint8
 
 const (
-	Device Tier = iota // a kernel of this device
+	Device Tier = iota // kernels of this device
+	Host               // the processor, at least in part
 	None               // nobody in this process: the caller must
 )
 
-func (t Tier) String() string { return [...]string{"device", "none"}[t] }
+func (t Tier) String() string { return [...]string{"device", "host", "none"}[t] }
 
 // TierOf says where a node over operands of the given specs runs: a pure function of op, types, shapes,
 // attributes and device.
@@ -61,8 +71,12 @@ func TierOf(t kernel.Target, n graph.Node, in []graph.Param) Tier {
 	if graph.Verify(g) != nil {
 		return None
 	}
-	if _, err := Lower(g, t); err != nil {
+	p, err := Lower(g, t)
+	switch {
+	case err != nil:
 		return None
+	case len(p.HostOps()) > 0:
+		return Host
 	}
 	return Device
 }
@@ -86,6 +100,8 @@ type lowering struct {
 	at      []place               // by Ref; the first result of nodes that have several
 	more    map[graph.Ref][]place // the further results of such nodes
 	kernels map[[32]byte]int
+
+	hostOnly bool
 }
 
 // start places the parameters. Those that a Program does not use have a buffer all the same, so that
@@ -140,17 +156,49 @@ func (l *lowering) node(i int) error {
 	for k, r := range n.In {
 		in[k] = l.at[r]
 	}
-	plan, used, err := l.plan(n, in)
+	results, err := l.compute(n, in)
 	if err != nil {
 		return wrap(n, err)
+	}
+	l.at[ref], l.more[graph.Ref(ref)] = results[0], results[1:]
+	return nil
+}
+
+// compute adds the steps that run n, and yields its results.
+func (l *lowering) compute(n *graph.Node, in []place) ([]place, error) {
+	specs := make([]graph.Spec, len(in))
+	for k := range in {
+		specs[k] = in[k].spec
+	}
+	if l.hostOnly && host.Has(n.Op) || preferHost(n, specs, l.t) {
+		return l.onHost(n, in), nil
+	}
+	bufs, steps := len(l.p.Bufs), len(l.p.Steps)
+	plan, used, err := l.plan(n, slices.Clone(in))
+	if err != nil {
+		var u *shaders.Unsupported
+		if !errors.As(err, &u) || !host.Has(n.Op) {
+			return nil, err
+		}
+		l.p.Bufs, l.p.Steps = l.p.Bufs[:bufs], l.p.Steps[:steps] // without numbers that were put into memory for a kernel
+		return l.onHost(n, in), nil
 	}
 	results := []place{l.result(n.Spec)}
 	for _, s := range n.More {
 		results = append(results, l.result(s))
 	}
-	l.at[ref], l.more[graph.Ref(ref)] = results[0], results[1:]
 	l.emit(n.Op, plan, used, results...)
-	return nil
+	return results, nil
+}
+
+// copied is p in a buffer of its own, row-major.
+func (l *lowering) copied(p place) (place, error) {
+	n := graph.Node{Op: graph.OpAsType, Spec: p.spec}
+	out, err := l.compute(&n, []place{p})
+	if err != nil {
+		return p, wrap(&n, err)
+	}
+	return out[0], nil
 }
 
 // result is a new buffer for a value of spec.
@@ -282,24 +330,18 @@ func (l *lowering) operand(p *place) shaders.Operand {
 }
 
 func (l *lowering) materialize(p *place) {
-	one := graph.Spec{Type: p.spec.Type}
 	if p.constant() {
-		data := make([]byte, p.spec.Type.Size())
-		for i := range data {
-			data[i] = byte(p.bits >> (8 * i))
-		}
+		data := elementOf(p)
 		l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufConst, Bytes: uint64(len(data)), Data: data})
 		p.buf = len(l.p.Bufs) - 1
 	} else {
 		src := *p
-		src.spec.Shape = nil
-		plan, err := shaders.Copy(l.t, l.leaf(&src, "", 0), one)
+		src.spec.Shape = graph.Shape{}
+		dst, err := l.copied(src)
 		if err != nil {
-			panic("lower: copying a number: " + err.Error()) // its type was accepted as a parameter's
+			panic("lower: copying a number: " + err.Error()) // the device or the host can
 		}
-		dst := l.result(one)
 		p.buf = dst.buf
-		l.emit(graph.OpBroadcast, plan, []place{src}, dst)
 	}
 	p.param = -1
 	p.layout = graph.Layout{Strides: make([]int, len(p.spec.Shape))}
@@ -375,13 +417,10 @@ func (l *lowering) out(r graph.Ref) error {
 	}
 	waste := p.tensor() && uint64((hi-lo)*p.spec.Type.Size()) < l.p.Bufs[p.buf].Bytes/2
 	if kind == BufConst || waste {
-		plan, err := shaders.Copy(l.t, l.leaf(&p, "", 0), p.spec)
-		if err != nil {
+		var err error
+		if p, err = l.copied(p); err != nil {
 			return err
 		}
-		dst := l.result(p.spec)
-		l.emit(graph.OpAsType, plan, []place{p}, dst)
-		p = dst
 		l.at[r] = p
 	}
 	if b := &l.p.Bufs[p.buf]; b.Kind == BufTemp {

@@ -79,6 +79,16 @@ func (l *lowering) renumber(owner []int) {
 		for k := range s.Access {
 			s.Access[k].Buf = to(s.Access[k].Buf)
 		}
+		if s.Host != nil {
+			for k := range s.Host.In {
+				if in := &s.Host.In[k]; in.Buf >= 0 {
+					in.Buf = to(in.Buf)
+				}
+			}
+			for k := range s.Host.Out {
+				s.Host.Out[k] = to(s.Host.Out[k])
+			}
+		}
 		for k := range s.Args {
 			if s.Args[k].Kind == ArgAddr {
 				s.Args[k].Buf = to(s.Args[k].Buf)

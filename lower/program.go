@@ -59,9 +59,10 @@ type Access struct {
 	Write  bool
 }
 
-// Step is one dispatch.
+// Step is one dispatch, or what the host computes.
 type Step struct {
-	Kernel  int // index into Program.Kernels
+	Host    *HostStep // a step of the host: no kernel, grid or arguments
+	Kernel  int       // index into Program.Kernels
 	Grid    [3]uint32
 	Args    []Arg
 	Access  []Access
@@ -95,6 +96,14 @@ type Program struct {
 	Outs    []Out
 	Bounds  []Bound
 	Params  []graph.Param
+}
+
+// name says what a step runs.
+func (p *Program) name(s *Step) string {
+	if s.Host != nil {
+		return "host " + string(s.Host.Node.Op)
+	}
+	return p.Kernels[s.Kernel].Name
 }
 
 // Widened is how an element of type t lies in the argument table: in its kernel's register type.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"nxvk/graph"
+	"nxvk/host"
 	"nxvk/kernel"
 	"nxvk/test/devtest"
 )
@@ -181,6 +182,21 @@ func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, erro
 		}
 	}
 	for i, s := range p.Steps {
+		if h := s.Host; h != nil {
+			value := func(k int) []byte {
+				b := make([]byte, in[k].Type.Size())
+				put(b, in[k].Type, 0, in[k].bits[0])
+				return b
+			}
+			out, err := host.Run(&h.Node, h.Tensors(func(b int) []byte { return bufs[b] }, value))
+			if err != nil {
+				return nil, fmt.Errorf("step %d: %w", i, err)
+			}
+			for k, b := range h.Out {
+				copy(bufs[b], out[k].Data)
+			}
+			continue
+		}
 		k := p.Kernels[s.Kernel]
 		args := make([]kernel.Bind, len(s.Args))
 		for j, a := range s.Args {

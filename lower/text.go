@@ -28,14 +28,18 @@ func (p *Program) String() string {
 		if s.Barrier {
 			b.WriteString("barrier\n")
 		}
-		fmt.Fprintf(&b, "step %d: %s over %d×%d×%d (", i, p.Kernels[s.Kernel].Name, s.Grid[0], s.Grid[1], s.Grid[2])
-		for j, a := range s.Args {
-			if j > 0 {
-				b.WriteString(", ")
+		if s.Host != nil {
+			fmt.Fprintf(&b, "step %d: %s (%s)", i, p.name(&s), s.Host.text())
+		} else {
+			fmt.Fprintf(&b, "step %d: %s over %d×%d×%d (", i, p.name(&s), s.Grid[0], s.Grid[1], s.Grid[2])
+			for j, a := range s.Args {
+				if j > 0 {
+					b.WriteString(", ")
+				}
+				b.WriteString(p.Kernels[s.Kernel].Args[j].Name + "=" + a.text())
 			}
-			b.WriteString(p.Kernels[s.Kernel].Args[j].Name + "=" + a.text())
+			b.WriteString(")")
 		}
-		b.WriteString(")")
 		for _, a := range s.Access {
 			verb := "reads"
 			if a.Write {
@@ -53,6 +57,25 @@ func (p *Program) String() string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// text names the operands and the results of a step of the host: types, and buffers or numbers.
+func (h *HostStep) text() string {
+	var parts []string
+	for _, in := range h.In {
+		at := fmt.Sprintf("&%d", in.Buf)
+		switch {
+		case in.Buf < 0 && in.Param >= 0:
+			at = fmt.Sprintf("param %d", in.Param)
+		case in.Buf < 0:
+			at = fmt.Sprintf("%#x", in.Data)
+		}
+		parts = append(parts, fmt.Sprintf("%v=%s", in.Spec, at))
+	}
+	for i, b := range h.Out {
+		parts = append(parts, fmt.Sprintf("%v=&%d", h.result(i), b))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (a Arg) text() string {

@@ -154,10 +154,8 @@ func newContraction(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attr
 			return nil, err
 		}
 	}
-	for _, ty := range []graph.Type{a.Type, b.Type, out.Type} {
-		if !Has(t, ty) {
-			return fail("the device has no %v", ty)
-		}
+	if err := needTypes(t, graph.OpDot, a.Type, b.Type, out.Type); err != nil {
+		return nil, err
 	}
 	sa, sb := stridesOf(a), stridesOf(b)
 	pair := func(what string, as, bs []int) ([]axis, error) {

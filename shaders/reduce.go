@@ -50,10 +50,8 @@ func checkReduce(t kernel.Target, op graph.Op, x Operand, out graph.Spec, axes [
 	if err := checkOperand(string(op), x); err != nil {
 		return err
 	}
-	for _, ty := range []graph.Type{x.Type, out.Type} {
-		if !Has(t, ty) {
-			return fmt.Errorf("%s: the device has no %v", op, ty)
-		}
+	if err := needTypes(t, op, x.Type, out.Type); err != nil {
+		return err
 	}
 	n := 1
 	for k, d := range x.Shape {

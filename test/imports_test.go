@@ -18,9 +18,9 @@ var allowed = map[string][]string{
 	"vkrt":     {"vkrt/vk"},
 	"spirv":    {"kernel"},
 	"shaders":  {"graph", "kernel"},
-	"lower":    {"graph", "kernel", "shaders"},
+	"lower":    {"graph", "host", "kernel", "shaders"},
 	"device":   {"kernel", "shaders", "spirv", "vkrt"},
-	"dispatch": {"etf", "graph", "kernel", "lower", "shaders", "spirv", "vkrt", "device"},
+	"dispatch": {"etf", "graph", "host", "kernel", "lower", "shaders", "spirv", "vkrt", "device"},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

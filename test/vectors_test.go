@@ -17,13 +17,18 @@ import (
 
 // The frames that Nx's backend sent, replayed on this machine's device, against what Nx.BinaryBackend
 // answered. README.md has the format; `mix nx_vulkan.vectors` writes them.
-func TestVectors(t *testing.T) {
+func TestVectors(t *testing.T) { testVectors(t, false) }
+
+// The same, with every operation on the processor.
+func TestVectorsOnHost(t *testing.T) { testVectors(t, true) }
+
+func testVectors(t *testing.T, hostOnly bool) {
 	files, err := filepath.Glob("vectors/*.etf")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no vectors: %v", err)
 	}
 	d := devtest.Open(t)
-	c, done := dispatch.Local(dispatch.Config{Device: d.Dev, Target: d.Target})
+	c, done := dispatch.Local(dispatch.Config{Device: d.Dev, Target: d.Target, HostOnly: hostOnly})
 	defer done()
 	if _, err := c.Hello(etf.Map{}); err != nil {
 		t.Fatal(err)

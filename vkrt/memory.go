@@ -87,6 +87,14 @@ func (b *Buffer) Host() []byte {
 	return m.host[b.span.off : b.span.off+b.size : b.span.off+b.size]
 }
 
+// Cached is Host where the host reads that memory through its caches, as fast as its own; nil elsewhere.
+func (b *Buffer) Cached() []byte {
+	if !b.dev.mem.types.cached {
+		return nil
+	}
+	return b.Host()
+}
+
 // offset is where the buffer starts in its block's vk.Buffer.
 func (b *Buffer) offset() uint64 { return b.span.block.mem.base + b.span.off }
 
