@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"math"
 	"math/rand"
 	"strings"
 	"testing"
@@ -61,6 +62,74 @@ func init() {
 	}
 }
 
+func init() {
+	moveTrials[graph.OpIndexedAdd] = func(r *rand.Rand, ty graph.Type) trial { return indexedTrial(r, ty, true) }
+	moveTrials[graph.OpIndexedPut] = func(r *rand.Rand, ty graph.Type) trial { return indexedTrial(r, ty, false) }
+}
+
+// indexedTrial updates slices, many of them more than once.
+func indexedTrial(r *rand.Rand, ty graph.Type, add bool) trial {
+	rank := 1 + r.Intn(4)
+	x := random(r, graph.Spec{Type: ty, Shape: sliceShape(r, rank)})
+	axes := someAxes(r, rank)
+	lead := graph.Shape{1 + r.Intn(6)}
+	if r.Intn(3) == 0 {
+		lead = append(lead, 1+r.Intn(20))
+	}
+	return updated(r, x, axes, lead, add)
+}
+
+func updated(r *rand.Rand, x tensor, axes []int, lead graph.Shape, add bool) trial {
+	ty := x.Type
+	idx := randomIndices(r, lead, x.Shape, axes)
+	us := append(graph.Shape(nil), lead...)
+	for a, d := range x.Shape {
+		if !has(axes, a) {
+			us = append(us, d)
+		}
+	}
+	ut, out := ty, ty
+	if r.Intn(3) == 0 {
+		ut = graph.Types[r.Intn(len(graph.Types))]
+		out = mergeTypes(ut, ty)
+	}
+	u := random(r, graph.Spec{Type: ut, Shape: us})
+	want := tensor{Spec: graph.Spec{Type: out, Shape: x.Shape}}
+	sums := make([]float64, len(x.bits))
+	touched := make([]bool, len(x.bits))
+	for _, b := range x.bits {
+		want.bits = append(want.bits, convert(b, ty, out))
+	}
+	each(us, func(n int, at []int) {
+		k := offset(graph.Contiguous(x.Shape), placed(x.Shape, idx, axes, at[:len(lead)], at[len(lead):]))
+		v := convert(u.bits[n], ut, out)
+		switch {
+		case !add:
+			want.bits[k] = v
+		case out.Int():
+			want.bits[k] = convert(convert(want.bits[k], out, graph.S64)+convert(v, out, graph.S64), graph.S64, out)
+		default:
+			sums[k] += graph.ToFloat(graph.ConvertBits(u.bits[n], ut, graph.F64), graph.F64)
+			touched[k] = true
+		}
+	})
+	for k, hit := range touched {
+		if hit {
+			have := graph.ToFloat(graph.ConvertBits(x.bits[k], ty, graph.F64), graph.F64)
+			sum := graph.FromFloat(have+sums[k], graph.F64)
+			if math.IsNaN(have + sums[k]) {
+				sum = 0x7ff8 << 48
+			}
+			want.bits[k] = convert(sum, graph.F64, out)
+		}
+	}
+	op := graph.OpIndexedPut
+	if add {
+		op = graph.OpIndexedAdd
+	}
+	return trial{graph.Node{Op: op, Spec: want.Spec, Attrs: graph.Attrs{Axes: axes}}, []tensor{x, idx, u}, want}
+}
+
 // sliceShape is a shape whose last axis is often long, and a multiple of what kernels move at once.
 func sliceShape(r *rand.Rand, rank int) graph.Shape {
 	s := randomShape(r, rank, min(mostOf(rank), 12))
@@ -117,6 +186,17 @@ func placed(shape graph.Shape, idx tensor, axes, at, rest []int) []int {
 		src[a] = int(idx.at(append(append([]int(nil), at...), c)))
 	}
 	return src
+}
+
+// So many updates that they are sorted in passes, most of them of few slices.
+func TestManyUpdates(t *testing.T) {
+	r := rand.New(rand.NewSource(5))
+	for _, class := range []string{"cpu", "discrete"} {
+		for _, add := range []bool{true, false} {
+			x := random(r, graph.Spec{Type: graph.F32, Shape: graph.Shape{300, 2}})
+			moveOnce(t, r, updated(r, x, []int{0}, graph.Shape{2500}, add), interpreted(testTargets[class]))
+		}
+	}
 }
 
 // An index out of range is told by the value of the first, and touches nothing outside.

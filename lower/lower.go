@@ -270,6 +270,10 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		plan, err = shaders.Dot(t, tensors(0), tensors(1), n.Spec, *at)
 	case graph.OpConv:
 		plan, err = shaders.Conv(t, tensors(0), tensors(1), n.Spec, *at)
+	case graph.OpIndexedAdd:
+		plan, err = shaders.IndexedAdd(t, tensors(0), tensors(1), tensors(2), n.Spec, at.Axes)
+	case graph.OpIndexedPut:
+		plan, err = shaders.IndexedPut(t, tensors(0), tensors(1), tensors(2), n.Spec, at.Axes)
 	case graph.OpGather:
 		plan, err = shaders.Gather(t, tensors(0), tensors(1), n.Spec, at.Axes)
 	case graph.OpTake:
