@@ -19,8 +19,9 @@ func Target(info vkrt.Info) kernel.Target {
 	t := kernel.Target{
 		Class:  class(info.Class),
 		Vendor: info.VendorID,
-		F64:    info.F64, I64: info.I64,
-		Mem8: info.Storage8, Mem16: info.Storage16,
+		F64:    info.F64 && info.I64, // what is written out for f64 works on its bits
+		I64:    info.I64,
+		Mem8:   info.Storage8, Mem16: info.Storage16,
 		MaxShared:      int(info.MaxShared),
 		MaxInvocations: int(info.MaxInvocations),
 		MaxGroups:      info.MaxGroups,

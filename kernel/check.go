@@ -35,10 +35,6 @@ func Fits(k *Kernel, t Target) error {
 	lacks := func(what string) error { return fmt.Errorf("kernel %s: the device has no %s", k.Name, what) }
 	mem := func(m Mem) error {
 		switch {
-		case m == M8 && !t.Mem8:
-			return lacks("8-bit elements")
-		case m == M16 && !t.Mem16:
-			return lacks("16-bit elements")
 		case m == MF64 && !t.F64:
 			return lacks("f64")
 		case m == M64 && !t.I64:

@@ -193,7 +193,7 @@ type Target struct {
 	Vendor uint32 // PCI vendor id; 0x10005 is Mesa's software driver
 
 	F64, I64                 bool // in registers and memory
-	Mem8, Mem16              bool // 8- and 16-bit elements in buffers
+	Mem8, Mem16              bool // 8- and 16-bit elements in buffers; without, they are parts of words
 	MaxShared                int  // bytes
 	MaxInvocations           int  // per workgroup
 	MaxGroups                [3]uint32

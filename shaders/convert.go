@@ -59,12 +59,7 @@ func RegOf(t graph.Type) kernel.Type {
 
 // Has reports whether a device can load, compute with and store t.
 func Has(d kernel.Target, t graph.Type) bool {
-	switch t.Size() {
-	case 1:
-		return d.Mem8
-	case 2:
-		return d.Mem16
-	case 8:
+	if t.Size() == 8 {
 		return d.I64 && (t != graph.F64 || d.F64)
 	}
 	return t != graph.Invalid

@@ -3,8 +3,9 @@
 // The same kernel for the same target always gives the same words.
 //
 // A module has one entry point, "main". Its push constant is 8 bytes: the address of the argument
-// table, whose layout kernel.Arg describes. It asks of the device bufferDeviceAddress and shaderInt64,
-// and shaderFloat64, storageBuffer8BitAccess and storageBuffer16BitAccess where the kernel uses them.
+// table, whose layout kernel.Arg describes. It asks of the device bufferDeviceAddress, shaderInt64 where the target has it,
+// and shaderFloat64, storageBuffer8BitAccess and storageBuffer16BitAccess where the kernel uses them and the target has
+// them.
 //
 // Start reading at emit.go (Emit, and the tables of plain operations), then memory.go (how a kernel
 // reaches memory) and float.go (what is written out because hardware leaves it open). module.go puts
@@ -35,7 +36,9 @@ func Emit(k *kernel.Kernel, t kernel.Target) ([]uint32, error) {
 	}
 	main, label := e.id(), e.id()
 	e.capability(capShader)
-	e.capability(capInt64)
+	if t.I64 {
+		e.capability(capInt64)
+	}
 	e.capability(capPhysicalStorageBufferAddresses)
 	put(&e.modes, opExecutionMode, main, modeLocalSize, k.Local[0], k.Local[1], k.Local[2])
 	e.prologue()
@@ -69,6 +72,7 @@ type emitter struct {
 	opaque32, opaque64 uint32            // the zero of the argument table
 	args               []uint32          // argument words: u64 addresses, scalars as their type
 	blocks             map[ptrKey]uint32 // typed pointers, made at the top
+	words              map[int]wordsOf   // of arguments whose elements are parts of words
 	shared, vars       []uint32
 	builtins           [9]uint32
 	merge              []uint32 // merge blocks of the enclosing loops

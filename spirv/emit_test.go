@@ -150,12 +150,48 @@ func TestRandomKernelsAreValid(t *testing.T) {
 	}
 }
 
+// lesser are devices without what the emitter can do without, and the capabilities that their modules must not declare.
+var lesser = map[string]struct {
+	target kernel.Target
+	never  []uint32
+}{
+	"no int8":  {without(func(t *kernel.Target) { t.Mem8 = false }), []uint32{capStorageBuffer8BitAccess}},
+	"no int16": {without(func(t *kernel.Target) { t.Mem16 = false }), []uint32{capStorageBuffer16BitAccess}},
+	"no int64": {without(func(t *kernel.Target) { t.I64, t.F64 = false, false }), []uint32{capInt64, capFloat64}},
+	"no f64":   {without(func(t *kernel.Target) { t.F64 = false }), []uint32{capFloat64}},
+	"none of them": {without(func(t *kernel.Target) { t.Mem8, t.Mem16, t.I64, t.F64 = false, false, false, false }),
+		[]uint32{capStorageBuffer8BitAccess, capStorageBuffer16BitAccess, capInt64, capFloat64}},
+}
+
+func without(change func(t *kernel.Target)) kernel.Target {
+	t := full
+	change(&t)
+	return t
+}
+
+// Modules for lesser devices are valid, and ask for nothing that these lack.
+func TestEmitForLesserDevices(t *testing.T) {
+	for name, l := range lesser {
+		for seed := range uint64(12) {
+			c := kerneltest.Random(rand.New(rand.NewPCG(seed, 3)), l.target, 60)
+			words, err := Emit(c.Kernel, l.target)
+			if err != nil {
+				t.Fatalf("%s, seed %d: %v", name, seed, err)
+			}
+			validate(t, words)
+			for i := 5; i < len(words) && words[i]&0xffff == opCapability; i += int(words[i] >> 16) {
+				if slices.Contains(l.never, words[i+1]) {
+					t.Errorf("%s, seed %d: the module declares capability %d", name, seed, words[i+1])
+				}
+			}
+		}
+	}
+}
+
 func TestEmitRefuses(t *testing.T) {
 	k := everything(full)
 	for lack, change := range map[string]func(t *kernel.Target){
 		"no f64":            func(t *kernel.Target) { t.F64 = false },
-		"no 8-bit":          func(t *kernel.Target) { t.Mem8 = false },
-		"no 16-bit":         func(t *kernel.Target) { t.Mem16 = false },
 		"of shared memory":  func(t *kernel.Target) { t.MaxShared = 64 },
 		"16 invocations in": func(t *kernel.Target) { t.MaxInvocations = 8 },
 	} {

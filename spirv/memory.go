@@ -10,27 +10,57 @@ import (
 // pointer to a struct that holds a runtime array of the element (or of a vector of them); an I32 index
 // goes into the access chain, where drivers sign-extend it, so it must be below 2^31; an I64 index is
 // multiplied out into the address. Nothing is marked Restrict: a result may lie where an operand lay.
+//
+// A device without 64-bit integers has addresses and words of the argument table as pairs of 32-bit ones, which are
+// cast to pointers; its kernels have no I64, so no address is ever computed with. On one without 8- or 16-bit
+// elements those are parts of words: see subword.go.
 
 // ptrKey names a typed view of a pointer argument.
 type ptrKey struct {
 	arg int
-	n   uint8 // elements of the vector, 1 for a scalar
+	n   uint8 // elements of the vector, 1 for a scalar; asWords: the words that hold the elements
+}
+
+// wordType is the type of an entry of the argument table.
+func (e *emitter) wordType() uint32 {
+	if e.t.I64 {
+		return e.u64()
+	}
+	return e.vector(e.u32(), 2)
+}
+
+// low is the lower half of an entry of the argument table.
+func (e *emitter) low(word uint32) uint32 {
+	if e.t.I64 {
+		return e.value(opUConvert, e.u32(), word)
+	}
+	return e.value(opCompositeExtract, e.u32(), word, 0)
+}
+
+// toPointer makes a pointer of type typ of an address, an entry of the argument table.
+func (e *emitter) toPointer(typ, address uint32) uint32 {
+	if e.t.I64 {
+		return e.value(opConvertUToPtr, typ, address)
+	}
+	return e.value(opBitcast, typ, address)
 }
 
 // prologue declares what lives for the whole kernel and reads, once, every argument that it uses.
 func (e *emitter) prologue() {
 	use := &e.need
+	use.inWords = e.inWords
 	use.walk(e.k)
 
-	table := e.runtimeBlock(e.u64(), 8)
-	push := e.iblock(e.u64())
+	wordType := e.wordType()
+	table := e.runtimeBlock(wordType, 8)
+	push := e.iblock(wordType)
 	pushVar := e.global(storagePushConstant, push)
 	zero := e.const32(0)
-	addr := e.value(opLoad, e.u64(), e.value(opAccessChain, e.pointer(storagePushConstant, e.u64()), pushVar, zero))
-	base := e.value(opConvertUToPtr, e.pointer(storagePhysicalStore, table), addr)
+	addr := e.value(opLoad, wordType, e.value(opAccessChain, e.pointer(storagePushConstant, wordType), pushVar, zero))
+	base := e.toPointer(e.pointer(storagePhysicalStore, table), addr)
 	word := func(i uint32) uint32 {
-		p := e.value(opAccessChain, e.pointer(storagePhysicalStore, e.u64()), base, zero, e.const32(i))
-		return e.value(opLoad, e.u64(), p, accessAligned, 8)
+		p := e.value(opAccessChain, e.pointer(storagePhysicalStore, wordType), base, zero, e.const32(i))
+		return e.value(opLoad, wordType, p, accessAligned, 8)
 	}
 
 	e.args = make([]uint32, len(e.k.Args))
@@ -46,15 +76,19 @@ func (e *emitter) prologue() {
 	}
 	if use.opaque {
 		e.opaque64 = word(0)
-		e.opaque32 = e.value(opUConvert, e.u32(), e.opaque64)
+		e.opaque32 = e.low(e.opaque64)
 	}
 	e.hidden()
 	e.blocks = make(map[ptrKey]uint32, len(use.views))
 	for _, v := range use.views {
+		if v.n == asWords {
+			e.declareWords(v)
+			continue
+		}
 		m := e.k.Args[v.arg].Mem
 		elem, size := e.elem(m, v.n)
 		p := e.pointer(storagePhysicalStore, e.runtimeBlock(elem, size))
-		e.blocks[v] = e.value(opConvertUToPtr, p, e.args[v.arg])
+		e.blocks[v] = e.toPointer(p, e.args[v.arg])
 	}
 	for i := 0; i < len(e.builtins); i += 3 {
 		e.builtin(i, use.builtins[i:i+3])
@@ -72,9 +106,9 @@ func (e *emitter) prologue() {
 func (e *emitter) narrow(t kernel.Type, w uint32) uint32 {
 	switch t {
 	case kernel.I32:
-		return e.value(opUConvert, e.u32(), w)
+		return e.low(w)
 	case kernel.F32:
-		return e.value(opBitcast, e.typ(t), e.value(opUConvert, e.u32(), w))
+		return e.value(opBitcast, e.typ(t), e.low(w))
 	case kernel.F64:
 		return e.value(opBitcast, e.typ(t), w)
 	}
@@ -102,15 +136,9 @@ func (e *emitter) builtin(first int, used []bool) {
 func (e *emitter) elem(m kernel.Mem, n uint8) (typ, size uint32) {
 	switch m {
 	case kernel.M8:
-		if !e.t.Mem8 {
-			e.fail("it accesses 8-bit elements, which the device lacks")
-		}
 		e.capability(capStorageBuffer8BitAccess)
 		typ = e.uint(8)
 	case kernel.M16:
-		if !e.t.Mem16 {
-			e.fail("it accesses 16-bit elements, which the device lacks")
-		}
 		e.capability(capStorageBuffer16BitAccess)
 		typ = e.uint(16)
 	default:
@@ -144,6 +172,10 @@ func (e *emitter) access(in *kernel.Instr) {
 		n = 1
 	}
 	if e.use(in.A) == 0 {
+		return
+	}
+	if e.inWords(m) {
+		e.accessWords(in, n)
 		return
 	}
 	p, align := e.place(in, n)
@@ -197,6 +229,8 @@ type usage struct {
 	seen     map[ptrKey]bool
 	builtins [9]bool
 	opaque   bool
+	inWords  func(m kernel.Mem) bool
+	k        *kernel.Kernel
 	known    []bool                         // by value: computed of constants alone
 	zeros    []bool                         // by value: a float zero that a driver may know, which arithmetic must not see
 	consts   map[kernel.Value]*kernel.Instr // the constants among these
@@ -204,6 +238,7 @@ type usage struct {
 }
 
 func (u *usage) walk(k *kernel.Kernel) {
+	u.k = k
 	u.args = make([]bool, len(k.Args))
 	u.seen = map[ptrKey]bool{}
 	u.zeros = make([]bool, k.Values)
@@ -261,6 +296,9 @@ func (u *usage) addends(in *kernel.Instr) {
 }
 
 func (u *usage) view(v ptrKey) {
+	if u.inWords(u.k.Args[v.arg].Mem) {
+		v.n = asWords
+	}
 	u.args[v.arg] = true
 	if !u.seen[v] {
 		u.seen[v] = true

@@ -79,6 +79,8 @@ const (
 	opBitCount             = 205
 	opControlBarrier       = 224
 	opAtomicIAdd           = 234
+	opAtomicAnd            = 240
+	opAtomicOr             = 241
 	opLoopMerge            = 246
 	opSelectionMerge       = 247
 	opLabel                = 248

@@ -73,6 +73,8 @@ type Features struct {
 	DenormPreserve32   bool `json:"denorm_preserve_32"`
 	DenormPreserve64   bool `json:"denorm_preserve_64"`
 	MemoryModel        bool `json:"memory_model"` // vulkanMemoryModel; not used, shown
+	// Disabled lists the features that DisableVar has taken away, which the device itself may have.
+	Disabled []string `json:"disabled,omitempty"`
 }
 
 // Limits are what kernels must stay within.
@@ -167,7 +169,11 @@ func probe(p *vk.InstanceProcs, index int, handle vk.PhysicalDevice) (*physical,
 	if err := d.probeExtensions(p); err != nil {
 		return nil, err
 	}
-	d.probeFeatures(p)
+	off, err := disabled()
+	if err != nil {
+		return nil, err
+	}
+	d.probeFeatures(p, off)
 	d.probeQueue(p)
 	d.probeMemory(p)
 	return d, nil
@@ -191,7 +197,7 @@ func (d *physical) probeExtensions(p *vk.InstanceProcs) error {
 	return nil
 }
 
-func (d *physical) probeFeatures(p *vk.InstanceProcs) {
+func (d *physical) probeFeatures(p *vk.InstanceProcs, off []string) {
 	p12 := &vk.PhysicalDeviceVulkan12Properties{SType: vk.StructureTypePhysicalDeviceVulkan12Properties}
 	p11 := &vk.PhysicalDeviceVulkan11Properties{SType: vk.StructureTypePhysicalDeviceVulkan11Properties, PNext: ptr(p12)}
 	p.GetPhysicalDeviceProperties2(d.handle, &vk.PhysicalDeviceProperties2{SType: vk.StructureTypePhysicalDeviceProperties2, PNext: ptr(p11)})
@@ -200,6 +206,9 @@ func (d *physical) probeFeatures(p *vk.InstanceProcs) {
 	f := &vk.PhysicalDeviceFeatures2{SType: vk.StructureTypePhysicalDeviceFeatures2, PNext: ptr(f11)}
 	p.GetPhysicalDeviceFeatures2(d.handle, f)
 	d.core, d.f11, d.f12 = f.Features, *f11, *f12
+	for _, name := range off {
+		disablers[name](d)
+	}
 	d.Driver = vk.GoString(p12.DriverName[:])
 	d.DriverInfo = vk.GoString(p12.DriverInfo[:])
 	if d.DriverInfo == "" {
@@ -208,9 +217,9 @@ func (d *physical) probeFeatures(p *vk.InstanceProcs) {
 	d.DeviceUUID, d.DriverUUID = UUID(p11.DeviceUUID), UUID(p11.DriverUUID)
 	d.Subgroup, d.MaxAlloc = p11.SubgroupSize, p11.MaxMemoryAllocationSize
 	d.Features = Features{
-		F64: f.Features.ShaderFloat64 != 0, I64: f.Features.ShaderInt64 != 0, I16: f.Features.ShaderInt16 != 0,
-		I8: f12.ShaderInt8 != 0, F16: f12.ShaderFloat16 != 0,
-		Storage8: f12.StorageBuffer8BitAccess != 0, Storage16: f11.StorageBuffer16BitAccess != 0,
+		F64: d.core.ShaderFloat64 != 0, I64: d.core.ShaderInt64 != 0, I16: d.core.ShaderInt16 != 0,
+		I8: d.f12.ShaderInt8 != 0, F16: d.f12.ShaderFloat16 != 0,
+		Storage8: d.f12.StorageBuffer8BitAccess != 0, Storage16: d.f11.StorageBuffer16BitAccess != 0,
 		BufferAddress: f12.BufferDeviceAddress != 0, Timeline: f12.TimelineSemaphore != 0,
 		SignedZeroInfNan16: p12.ShaderSignedZeroInfNanPreserveFloat16 != 0,
 		SignedZeroInfNan32: p12.ShaderSignedZeroInfNanPreserveFloat32 != 0,
@@ -218,11 +227,12 @@ func (d *physical) probeFeatures(p *vk.InstanceProcs) {
 		DenormPreserve32:   p12.ShaderDenormPreserveFloat32 != 0,
 		DenormPreserve64:   p12.ShaderDenormPreserveFloat64 != 0,
 		MemoryModel:        f12.VulkanMemoryModel != 0,
+		Disabled:           off,
 	}
 	for _, need := range []struct {
 		ok   bool
 		name string
-	}{{d.BufferAddress, "bufferDeviceAddress"}, {d.Timeline, "timelineSemaphore"}, {d.I64, "shaderInt64"}} {
+	}{{d.BufferAddress, "bufferDeviceAddress"}, {d.Timeline, "timelineSemaphore"}} {
 		if !need.ok {
 			d.Missing = append(d.Missing, need.name)
 		}

@@ -131,6 +131,9 @@ func (d described) print() {
 		}
 		row("types", "%s", yes("f64", i.F64, "f16", i.F16, "int64", i.I64, "int16", i.I16, "int8", i.I8,
 			"8-bit memory", i.Storage8, "16-bit memory", i.Storage16))
+		if len(i.Disabled) > 0 {
+			row("disabled", "%s, by %s", strings.Join(i.Disabled, ", "), vkrt.DisableVar)
+		}
 		row("float", "%s", yes("signed zero, inf and nan kept f32", i.SignedZeroInfNan32, "f64", i.SignedZeroInfNan64,
 			"subnormals kept f32", i.DenormPreserve32, "f64", i.DenormPreserve64))
 		row("groups", "%d invocations, %d KiB shared, subgroups of %d, %v groups", i.MaxInvocations, i.MaxShared>>10, i.Subgroup, i.MaxGroups)

@@ -79,10 +79,6 @@ func (g *generator) types() []kernel.Type {
 
 func (g *generator) has(m kernel.Mem) bool {
 	switch m {
-	case kernel.M8:
-		return g.t.Mem8
-	case kernel.M16:
-		return g.t.Mem16
 	case kernel.M64:
 		return g.t.I64
 	case kernel.MF64:

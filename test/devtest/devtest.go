@@ -9,6 +9,7 @@
 package devtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"nxvk/kernel/kerneltest"
 	"nxvk/spirv"
 	"nxvk/vkrt"
+	"nxvk/vkrt/vk"
 )
 
 // Device is the open device of this test process. Tests may share it: its methods take turns.
@@ -70,8 +72,12 @@ func open() (*Device, error) {
 	for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT"} {
 		os.Getenv(name)
 	}
-	if all, err := vkrt.Devices(); err != nil || len(all) == 0 {
+	switch all, err := vkrt.Devices(); {
+	case err == nil && len(all) > 0:
+	case err == nil, errors.Is(err, vk.ErrNoLoader), errors.Is(err, vk.ErrNoDriver), errors.Is(err, vk.ErrNoDevice):
 		return nil, nil
+	default:
+		return nil, err
 	}
 	d := &Device{shared: &shared{}}
 	dev, err := vkrt.Open(vkrt.Options{

@@ -294,9 +294,6 @@ func TestZerosAreNotFolded(t *testing.T) {
 func TestNarrowLoads(t *testing.T) {
 	d := Open(t)
 	for _, m := range []kernel.Mem{kernel.M8, kernel.M16} {
-		if m == kernel.M8 && !d.Target.Mem8 || m == kernel.M16 && !d.Target.Mem16 {
-			continue
-		}
 		b := kernel.NewBuilder("narrow_"+m.String(), d.Target, [3]uint32{1, 1, 1})
 		in, narrow, out := b.Pointer("in", m, false, 3), b.Pointer("narrow", m, true, 0), b.Pointer("out", kernel.M32, true, 0)
 		i := b.BuiltinValue(kernel.GroupX)
