@@ -107,7 +107,7 @@ func (s *step) use(buf int, write, flag bool) {
 // register is a host scalar as a kernel's argument holds it: converted as Nx does, then widened to
 // the register's type.
 func register(bits uint64, c lower.ValueConv) uint64 {
-	v := graph.ConvertBits(bits, c.From, c.To)
+	v := c.Number(bits)
 	switch {
 	case c.To.Float() && c.To.Size() < 4:
 		return uint64(math.Float32bits(float32(graph.ToFloat(v, c.To))))

@@ -27,6 +27,24 @@ func ConvertBits(bits uint64, from, to Type) uint64 {
 	return truncate(x, to)
 }
 
+// SaturateBits is ConvertBits between integers, but what is beyond the range of to becomes its nearest end.
+func SaturateBits(bits uint64, from, to Type) uint64 {
+	n := signExtend(bits, from)
+	top := int64(numberMask(to))
+	low := int64(0)
+	if to.Signed() {
+		top >>= 1
+		low = -top - 1
+	}
+	switch {
+	case !from.Signed() && n < 0 && to.Bits() < 64: // a u64 beyond s64
+		n = top
+	case to.Bits() < 64:
+		n = min(max(n, low), top)
+	}
+	return wrap(uint64(n), to)
+}
+
 // mask covers the bytes of an element.
 func mask(t Type) uint64 { return ^uint64(0) >> (64 - 8*t.Size()) }
 

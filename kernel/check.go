@@ -32,39 +32,8 @@ func Check(k *Kernel) error {
 
 // Fits verifies that a device t can run k.
 func Fits(k *Kernel, t Target) error {
-	lacks := func(what string) error { return fmt.Errorf("kernel %s: the device has no %s", k.Name, what) }
-	mem := func(m Mem) error {
-		switch {
-		case m == MF64 && !t.F64:
-			return lacks("f64")
-		case m == M64 && !t.I64:
-			return lacks("i64")
-		}
-		return nil
-	}
-	for _, a := range k.Args {
-		if a.Kind == ArgPtr {
-			if err := mem(a.Mem); err != nil {
-				return err
-			}
-		}
-	}
-	for _, a := range k.Shared {
-		if err := mem(a.Mem); err != nil {
-			return err
-		}
-	}
-	var err error
-	walk(k.Body, func(in *Instr) {
-		if in.Type == F64 && !t.F64 {
-			err = lacks("f64")
-		}
-		if in.Type == I64 && !t.I64 {
-			err = lacks("i64")
-		}
-	})
-	if err != nil {
-		return err
+	if what := Lacks(k, t); what != "" {
+		return fmt.Errorf("kernel %s: the device has no %s", k.Name, what)
 	}
 	if n := k.Invocations(); n > t.MaxInvocations {
 		return fmt.Errorf("kernel %s: %d invocations in a workgroup, the device has %d", k.Name, n, t.MaxInvocations)
@@ -73,6 +42,37 @@ func Fits(k *Kernel, t Target) error {
 		return fmt.Errorf("kernel %s: %d bytes of shared memory, the device has %d", k.Name, n, t.MaxShared)
 	}
 	return nil
+}
+
+// Lacks names the registers or memory that k takes and t has not: "f64", "i64", or nothing.
+func Lacks(k *Kernel, t Target) string {
+	what := ""
+	reg := func(r Type) {
+		switch {
+		case r == F64 && !t.F64:
+			what = "f64"
+		case r == I64 && !t.I64:
+			what = "i64"
+		}
+	}
+	if t.F64 && t.I64 {
+		return what
+	}
+	for _, a := range k.Args {
+		if a.Kind == ArgPtr {
+			reg(a.Mem.Reg())
+		} else {
+			reg(a.Type)
+		}
+	}
+	for _, a := range k.Shared {
+		reg(a.Mem.Reg())
+	}
+	for _, v := range k.Vars {
+		reg(v)
+	}
+	walk(k.Body, func(in *Instr) { reg(in.Type) })
+	return what
 }
 
 // Invocations is the number of invocations in a workgroup.

@@ -286,7 +286,20 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		}
 		plan, err = l.elementwise(n, in)
 	}
+	if err == nil {
+		err = l.lacks(n.Op, n.Type, plan)
+	}
 	return plan, in, err
+}
+
+// lacks refuses a plan whose kernels take registers that the device has not: 64-bit indices, say, which depend on shapes.
+func (l *lowering) lacks(op graph.Op, t graph.Type, plan *shaders.Plan) error {
+	for i := range plan.Launches {
+		if what := kernel.Lacks(plan.Launches[i].Kernel, l.t); what != "" {
+			return &shaders.Unsupported{Op: op, Type: t, Why: "its kernel takes " + what + ", which the device lacks"}
+		}
+	}
+	return nil
 }
 
 // elementwise makes a region of one node.
@@ -310,6 +323,9 @@ func (l *lowering) leaf(p *place, op graph.Op, out graph.Type) shaders.Leaf {
 	case p.constant():
 		f.Const, f.Bits = true, p.bits
 		f.Type, f.Bits = NarrowValue(op, out, f.Type, f.Bits)
+		if f.Type.Size() == 8 && !l.t.I64 { // no register holds it, but memory does
+			return shaders.Leaf{Operand: l.operand(p)}
+		}
 	default:
 		f.ByValue = true
 	}
@@ -319,7 +335,11 @@ func (l *lowering) leaf(p *place, op graph.Op, out graph.Type) shaders.Leaf {
 func (l *lowering) leaves(in []place) []shaders.Leaf {
 	out := make([]shaders.Leaf, len(in))
 	for k := range in {
-		out[k] = l.leaf(&in[k], "", 0)
+		if p := &in[k]; p.constant() {
+			out[k] = shaders.Leaf{Operand: shaders.Operand{Spec: p.spec}, Const: true, Bits: p.bits}
+		} else {
+			out[k] = l.leaf(p, "", 0)
+		}
 	}
 	return out
 }
@@ -385,7 +405,7 @@ func (l *lowering) emit(op graph.Op, plan *shaders.Plan, in []place, outs ...pla
 			case shaders.Imm:
 				arg.Kind = ArgImm
 			case shaders.Value:
-				arg.Kind, arg.Param, arg.Conv = ArgValue, in[a.Slot].param, ValueConv{From: a.From, To: a.To}
+				arg.Kind, arg.Param, arg.Conv = ArgValue, in[a.Slot].param, ValueConv{From: a.From, To: a.To, Clamp: a.Clamp}
 			}
 			s.Args = append(s.Args, arg)
 		}

@@ -50,7 +50,18 @@ type Arg struct {
 // ValueConv says how a by-value parameter becomes the bits in the argument table: read as a number of
 // type From, converted to type To as Nx converts (graph.ConvertBits), then widened to the kernel's
 // register type: integers sign- or zero-extended, floats below 32 bits to f32.
-type ValueConv struct{ From, To graph.Type }
+type ValueConv struct {
+	From, To graph.Type
+	Clamp    bool // what is beyond the integers of To becomes the nearest: graph.SaturateBits
+}
+
+// Number is the element of To that c makes of a number with the given bits.
+func (c ValueConv) Number(bits uint64) uint64 {
+	if c.Clamp {
+		return graph.SaturateBits(bits, c.From, c.To)
+	}
+	return graph.ConvertBits(bits, c.From, c.To)
+}
 
 // Access is a byte range of a buffer that a dispatch touches, for hazards and for the range checker.
 type Access struct {

@@ -206,7 +206,7 @@ func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, erro
 			case ArgImm:
 				args[j].Bits = a.Imm
 			case ArgValue:
-				args[j].Bits = Widened(graph.ConvertBits(in[a.Param].bits[0], a.Conv.From, a.Conv.To), a.Conv.To)
+				args[j].Bits = Widened(a.Conv.Number(in[a.Param].bits[0]), a.Conv.To)
 			}
 		}
 		if err := m.run(tb, k, s.Grid, args); err != nil {

@@ -86,6 +86,19 @@ func (e *Unsupported) Error() string {
 	return fmt.Sprintf("%s of %v: %s", e.Op, e.Type, e.Why)
 }
 
+// needMove is needTypes for what only moves elements where all of ts are one type: it need not compute with it.
+func needMove(d kernel.Target, op graph.Op, ts ...graph.Type) error {
+	for _, t := range ts[1:] {
+		if t != ts[0] {
+			return needTypes(d, op, ts...)
+		}
+	}
+	if !Has(d, bitsType(ts[0])) {
+		return &Unsupported{op, ts[0], "the device lacks the type"}
+	}
+	return nil
+}
+
 // needTypes wants the device to hold all of ts.
 func needTypes(d kernel.Target, op graph.Op, ts ...graph.Type) error {
 	for _, t := range ts {

@@ -2,6 +2,7 @@ package shaders
 
 import (
 	"fmt"
+	"slices"
 
 	"nxvk/graph"
 	"nxvk/kernel"
@@ -32,6 +33,9 @@ func blank(from, to graph.Type) (graph.Type, graph.Type) {
 
 // Copy makes a contiguous tensor of out's type from x, which broadcasts to out's shape.
 func Copy(t kernel.Target, x Leaf, out graph.Spec) (*Plan, error) {
+	if x.Type == out.Type && x.Type.Size() == 8 && !t.I64 && !x.Const && !x.ByValue {
+		x.Operand, out = halves(x.Operand), graph.Spec{Type: graph.U32, Shape: append(slices.Clone(out.Shape), 2)}
+	}
 	r := &Region{Shape: out.Shape, In: []Leaf{x}, Outs: []int{0}}
 	if x.Type != out.Type {
 		r.Nodes = []RegionNode{{Op: graph.OpAsType, In: []int{0}, Type: out.Type}}
@@ -39,13 +43,23 @@ func Copy(t kernel.Target, x Leaf, out graph.Spec) (*Plan, error) {
 	} else {
 		r.In[0].Type = bitsType(x.Type)
 	}
-	if err := needTypes(t, graph.OpAsType, x.Type, out.Type); err != nil {
+	if err := needMove(t, graph.OpAsType, x.Type, out.Type); err != nil {
 		return nil, err
 	}
 	if l := transposedCopy(t, r); l != nil {
 		return &Plan{Launches: []Launch{*l}}, nil
 	}
 	return Elementwise(t, r)
+}
+
+// halves is a tensor of 8-byte elements as one of 4-byte elements, two for each along a last axis of its own.
+func halves(x Operand) Operand {
+	h := Operand{Spec: graph.Spec{Type: graph.U32, Shape: append(slices.Clone(x.Shape), 2)}, Layout: graph.Layout{Offset: 2 * x.Layout.Offset}}
+	for _, s := range x.Layout.Strides {
+		h.Layout.Strides = append(h.Layout.Strides, 2*s)
+	}
+	h.Layout.Strides = append(h.Layout.Strides, 1)
+	return h
 }
 
 // flat is a kernel under construction that makes each element of a contiguous result by its index.
@@ -157,8 +171,22 @@ func Eye(t kernel.Target, out graph.Spec) (*Plan, error) {
 
 // start is a dynamic start of a slice: clamped to [0, limit], as an index.
 func (m *maker) start(name string, slot int, l Leaf, limit int, r kernel.Type) kernel.Value {
+	if !m.T.I64 && l.Type.Size() == 8 { // it is clamped all the same: see startTypes
+		switch {
+		case l.Const:
+			l.Type, l.Bits = graph.S32, graph.SaturateBits(l.Bits, l.Type, graph.S32)
+		case l.ByValue:
+			from := l.Type
+			l.Type = graph.S32
+			return m.clamped(name, m.scalar(name, kernel.I32, Arg{Kind: Value, Slot: slot, From: from, To: l.Type, Clamp: true}), l.Type, limit, r)
+		}
+	}
 	v := m.leafScalar(name, slot, l)
-	x := (&eval{m.Builder}).reg(&v)
+	return m.clamped(name, (&eval{m.Builder}).reg(&v), l.Type, limit, r)
+}
+
+// clamped is x, an integer of type from, clamped to [0, limit], as an index.
+func (m *maker) clamped(name string, x kernel.Value, from graph.Type, limit int, r kernel.Type) kernel.Value {
 	t := m.TypeOf(x)
 	top := uint64(limit)
 	if t == kernel.I32 {
@@ -166,7 +194,7 @@ func (m *maker) start(name string, slot int, l Leaf, limit int, r kernel.Type) k
 	}
 	most := m.scalar(name+".limit", t, Arg{Kind: Imm, Imm: top})
 	c := m.Select(m.Cmp(kernel.ULt, most, x), most, x)
-	if l.Type.Signed() {
+	if from.Signed() {
 		c = m.Select(m.Cmp(kernel.SLt, x, m.Zero(t)), m.Zero(t), c)
 	}
 	return ResizeInt(m.Builder, c, graph.U32, r)
@@ -181,7 +209,7 @@ func wideReach(x graph.Shape, l graph.Layout) bool {
 // Slice reads a window of x with steps; starts[i] belongs to axis i and is clamped so that lengths[i]
 // elements fit. Slots: x, the starts, the result.
 func Slice(t kernel.Target, x Operand, starts []Leaf, out graph.Spec, lengths, steps []int) (*Plan, error) {
-	if err := needTypes(t, graph.OpSlice, x.Type, out.Type); err != nil {
+	if err := needMove(t, graph.OpSlice, x.Type, out.Type); err != nil {
 		return nil, err
 	}
 	if err := startTypes(t, graph.OpSlice, starts); err != nil {
@@ -217,8 +245,10 @@ func Slice(t kernel.Target, x Operand, starts []Leaf, out graph.Spec, lengths, s
 
 func startTypes(t kernel.Target, op graph.Op, starts []Leaf) error {
 	for _, s := range starts {
-		if err := needTypes(t, op, s.Type); err != nil {
-			return err
+		if !s.ByValue && !s.Const {
+			if err := needTypes(t, op, s.Type); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

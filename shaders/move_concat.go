@@ -13,7 +13,7 @@ const concatMost = 8
 // Concat joins tensors along an axis, each converted to out's type. Slots: the operands, the result.
 func Concat(t kernel.Target, xs []Operand, out graph.Spec, axis int) (*Plan, error) {
 	for _, x := range xs {
-		if err := needTypes(t, graph.OpConcat, x.Type, out.Type); err != nil {
+		if err := needMove(t, graph.OpConcat, x.Type, out.Type); err != nil {
 			return nil, err
 		}
 	}

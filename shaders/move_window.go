@@ -172,7 +172,7 @@ func mergePad(axes []windowAxis) []windowAxis {
 
 // PutSlice lays u over x at clamped starts. Slots: x, u, the starts, the result.
 func PutSlice(t kernel.Target, x, u Operand, starts []Leaf, out graph.Spec) (*Plan, error) {
-	if err := needTypes(t, graph.OpPutSlice, x.Type, u.Type, out.Type); err != nil {
+	if err := needMove(t, graph.OpPutSlice, x.Type, u.Type, out.Type); err != nil {
 		return nil, err
 	}
 	if err := startTypes(t, graph.OpPutSlice, starts); err != nil {

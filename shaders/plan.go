@@ -37,6 +37,15 @@ type Arg struct {
 	Imm    uint64
 	From   graph.Type // Value
 	To     graph.Type // Value
+	Clamp  bool       // Value: what is beyond the integers of To becomes the nearest (graph.SaturateBits)
+}
+
+// Number is the element of To that a Value makes of a number with the given bits.
+func (a *Arg) Number(bits uint64) uint64 {
+	if a.Clamp {
+		return graph.SaturateBits(bits, a.From, a.To)
+	}
+	return graph.ConvertBits(bits, a.From, a.To)
 }
 
 // Access is a byte range of a slot that a launch touches. Hi is exclusive.

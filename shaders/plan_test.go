@@ -146,7 +146,7 @@ func interpret(p *shaders.Plan, outBytes int, ins ...tensor) ([]byte, error) {
 			case shaders.Imm:
 				binds[i].Bits = a.Imm
 			case shaders.Value:
-				bits := graph.ConvertBits(ins[a.Slot].elems[0], a.From, a.To)
+				bits := a.Number(ins[a.Slot].elems[0])
 				binds[i].Bits = widen(bits, a.To)
 			case shaders.Addr:
 				found := false

@@ -197,7 +197,7 @@ func word(a shaders.Arg, t kernel.Type, operands [][]byte) uint64 {
 	}
 	var raw [8]byte
 	copy(raw[:], operands[a.Slot][:a.From.Size()])
-	bits := graph.ConvertBits(binary.LittleEndian.Uint64(raw[:]), a.From, a.To)
+	bits := a.Number(binary.LittleEndian.Uint64(raw[:]))
 	switch {
 	case t == kernel.F64 && a.To.Float():
 		return math.Float64bits(graph.ToFloat(bits, a.To))
