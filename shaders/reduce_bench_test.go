@@ -39,6 +39,13 @@ func timePlan(b *testing.B, d *devtest.Device, p *shaders.Plan, bytes ...int) {
 		}
 		slots = append(slots, buf)
 	}
+	for _, data := range p.Consts {
+		buf, err := d.Dev.Alloc(uint64(len(data)))
+		must(err)
+		defer buf.Release()
+		must(s.Upload(buf, 0, data))
+		slots = append(slots, buf)
+	}
 	must(s.Wait())
 	var pipes []*vkrt.Pipeline
 	for _, l := range p.Launches {

@@ -8,7 +8,13 @@ import (
 	"nxvk/test/devtest"
 )
 
-// BenchmarkSort times sorts and scans on the device.
+func fftOf(d *devtest.Device, length, axis int) func(x shaders.Operand) (*shaders.Plan, error) {
+	return func(x shaders.Operand) (*shaders.Plan, error) {
+		return shaders.FFT(d.Target, graph.OpFFT, x, x.Spec, axis, length, 1e-10)
+	}
+}
+
+// BenchmarkSort times sorts, scans and transforms on the device.
 func BenchmarkSort(b *testing.B) {
 	d := devtest.Open(b)
 	row := func(t graph.Type, s ...int) graph.Spec { return graph.Spec{Type: t, Shape: s} }
@@ -46,6 +52,14 @@ func BenchmarkSort(b *testing.B) {
 		{"cumulative_sum of 256 columns of 4096 f32", row(graph.F32, 4096, 256), func(x shaders.Operand) (*shaders.Plan, error) {
 			return shaders.Scan(d.Target, graph.OpCumulativeSum, x, x.Spec, 0, false, 0)
 		}, []graph.Spec{row(graph.F32, 4096, 256)}},
+		{"fft of 2^20 c64", row(graph.C64, 1<<20), fftOf(d, 1<<20, 0), []graph.Spec{row(graph.C64, 1<<20)}},
+		{"fft of 1000003 c64", row(graph.C64, 1000003), fftOf(d, 1000003, 0), []graph.Spec{row(graph.C64, 1000003)}},
+		{"fft of 1024 rows of 1024 c64", row(graph.C64, 1024, 1024), fftOf(d, 1024, 1), []graph.Spec{row(graph.C64, 1024, 1024)}},
+		{"fft of 1024 columns of 1024 c64", row(graph.C64, 1024, 1024), fftOf(d, 1024, 0), []graph.Spec{row(graph.C64, 1024, 1024)}},
+		{"fft of 65536 rows of 16 c64", row(graph.C64, 65536, 16), fftOf(d, 16, 1), []graph.Spec{row(graph.C64, 65536, 16)}},
+		{"copy of 2^21 f32", row(graph.F32, 1<<21), func(x shaders.Operand) (*shaders.Plan, error) {
+			return shaders.Copy(d.Target, shaders.Leaf{Operand: x}, x.Spec)
+		}, []graph.Spec{row(graph.F32, 1<<21)}},
 		{"copy of 10M f32", row(graph.F32, 10_000_000), func(x shaders.Operand) (*shaders.Plan, error) {
 			return shaders.Copy(d.Target, shaders.Leaf{Operand: x}, x.Spec)
 		}, []graph.Spec{row(graph.F32, 10_000_000)}},
