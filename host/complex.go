@@ -29,8 +29,8 @@ var complexUnary = map[graph.Op]func(complex128) complex128{
 	"sqrt":  sqrtComplex,
 	"rsqrt": func(z complex128) complex128 { return divComplex(1, sqrtComplex(z)) },
 	"cbrt": func(z complex128) complex128 {
-		s, c := math.Sincos(atan2(imag(z), real(z)) / 3)
-		return mulComplex(complex(cbrt(absComplex(z)), 0), complex(c, s))
+		a := atan2(imag(z), real(z)) / 3
+		return mulComplex(complex(cbrt(absComplex(z)), 0), complex(cos(a), sin(a)))
 	},
 	"sin": sinComplex,
 	"cos": cosComplex,

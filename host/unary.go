@@ -48,6 +48,9 @@ func unaryOp(n *graph.Node, in []Tensor) Tensor {
 			return map1(n.Spec, x, false, f)
 		}
 	}
+	if f := wideUnary[n.Op]; f != nil && n.Type.Size() > 4 {
+		return map1(n.Spec, x, false, f)
+	}
 	return map1(n.Spec, x, false, floatUnary[n.Op])
 }
 
@@ -89,6 +92,7 @@ var intUnary = map[graph.Op]func(x int64, unsigned bool) int64{
 	},
 }
 
+// floatUnary are functions of floats whose errors, some units of f64, vanish when the result is rounded to f32 or less.
 var floatUnary = map[graph.Op]func(float64) float64{
 	"abs":    math.Abs,
 	"negate": func(x float64) float64 { return -x },
@@ -110,6 +114,12 @@ var floatUnary = map[graph.Op]func(float64) float64{
 	"sin":     math.Sin, "cos": math.Cos, "tan": math.Tan, "asin": math.Asin, "acos": math.Acos, "atan": math.Atan,
 	"sinh": math.Sinh, "cosh": math.Cosh, "tanh": math.Tanh, "asinh": math.Asinh, "acosh": math.Acosh, "atanh": math.Atanh,
 	"erf": math.Erf, "erfc": math.Erfc, "erf_inv": erfInv,
+}
+
+// wideUnary are those whose result may be an f64.
+var wideUnary = map[graph.Op]func(float64) float64{
+	"cbrt": cbrt, "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "sigmoid": sigmoid, "sin": sin, "cos": cos, "tan": tan,
+	"asin": asin, "acos": acos, "atan": atan, "sinh": sinh, "cosh": cosh, "tanh": tanh, "asinh": asinh, "acosh": acosh, "atanh": atanh,
 }
 
 // width is the number of bits of an integer type.
