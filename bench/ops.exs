@@ -114,7 +114,7 @@ defmodule Ops do
 
   def time(fun) do
     {us, _} = :timer.tc(fun)
-    us
+    max(us, 1)
   end
 
   # One case: {microseconds on the device, on BinaryBackend, work that left the device}.
