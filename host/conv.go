@@ -9,12 +9,12 @@ func init() { register(one(conv), graph.OpConv) }
 func conv(n *graph.Node, in []Tensor) Tensor {
 	c := n.Attrs.Conv
 	x, k := permuted(in[0], c.InputPerm), permuted(in[1], c.KernelPerm)
-	// natural[i] is the axis of {batch, channel, spatial…} that axis i of the result is.
+	// The result's axes in the order {batch, channel, spatial…}.
 	shape := make(graph.Shape, len(n.Shape))
 	strides := make([]int, len(n.Shape))
 	own := n.Shape.Strides()
 	for i, a := range c.OutputPerm {
-		shape[a], strides[a] = n.Shape[i], own[i]
+		shape[i], strides[i] = n.Shape[a], own[a]
 	}
 	out := New(n.Spec)
 	if classOf(x.Type, k.Type) == complex_ {

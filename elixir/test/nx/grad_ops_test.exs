@@ -7,7 +7,7 @@ defmodule Nx.Vulkan.GradOpsTest do
 
   # The loss is a fixed combination of what the operation yields, so that no two elements weigh the same.
   defp weigh(%Nx.Tensor{} = y) do
-    weights = y.shape |> Nx.iota(type: {:f, 32}) |> Nx.multiply(1.7) |> Nx.add(0.3) |> Nx.cos()
+    weights = y.shape |> Nx.iota(type: Nx.Type.to_real(y.type)) |> Nx.multiply(1.7) |> Nx.add(0.3) |> Nx.cos()
 
     if Nx.Type.complex?(y.type),
       do: weigh(Nx.real(y), weights) |> Nx.add(weigh(Nx.imag(y), Nx.sin(weights))),

@@ -232,19 +232,15 @@ defmodule Nx.Vulkan.Backend.Eager do
   end
 
   @doc """
-  Attributes of a convolution. Nx says for each axis of {batch, channel, spatial…} which axis of the result it is, the
-  wire the reverse.
+  Attributes of a convolution.
   """
   def conv(opts) do
-    output = opts[:output_permutation] |> Enum.with_index() |> Enum.sort() |> Enum.map(&elem(&1, 1))
-
     opts
     |> Keyword.take(
-      [:strides, :padding, :input_dilation, :kernel_dilation, :feature_group_size] ++
-        [:batch_group_size, :input_permutation, :kernel_permutation]
+      [:strides, :padding, :input_dilation, :kernel_dilation, :feature_group_size, :batch_group_size] ++
+        [:input_permutation, :kernel_permutation, :output_permutation]
     )
     |> Map.new()
-    |> Map.put(:output_permutation, output)
     |> accumulator()
   end
 
