@@ -132,6 +132,8 @@ const (
 	rankLengthCPU = 48
 	rankLengthGPU = 24
 	bitonicLength = 2048
+	rowsOwn       = 64 // rows from which each is sorted by one lane of a processor,
+	rowsOwnLength = 4096
 )
 
 func (s *sorting) plan() *Plan {
@@ -139,6 +141,9 @@ func (s *sorting) plan() *Plan {
 	if s.t.Class == kernel.CPU {
 		if n <= rankLengthCPU {
 			return &Plan{Launches: []Launch{s.rank()}}
+		}
+		if axesSize(s.rows) >= rowsOwn && n <= rowsOwnLength {
+			return s.radixRows()
 		}
 		return s.radix()
 	}

@@ -127,6 +127,10 @@ func randomSort(rng *rand.Rand) sortCase {
 		}
 		shape[c.axis] = n
 	}
+	if rng.IntN(8) == 0 { // many rows
+		shape = graph.Shape{60 + rng.IntN(10), 50 + rng.IntN(60)}
+		c.axis = rng.IntN(2)
+	}
 	c.op = []graph.Op{graph.OpSort, graph.OpArgSort, graph.OpTopK}[rng.IntN(3)]
 	pt := []graph.Type{graph.S32, graph.S32, graph.S64, graph.U32, graph.U8}[rng.IntN(5)]
 	if c.op == graph.OpTopK {
