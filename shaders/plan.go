@@ -72,11 +72,17 @@ type Plan struct {
 	Bounds   []Bounds // what kernels find wrong with indices
 }
 
-// Bounds is a check that kernels make of an operand's values as they use them: each is an index along an axis. The
-// kernels themselves stay inside their buffers whatever the values are; a flag tells that one was not in range.
+// Bounds is a check that kernels make of an operand's values as they use them: each is an index along an axis, or, with
+// a Message, whatever else it says. The kernels themselves stay inside their buffers whatever the values are; a flag
+// tells that one was not right.
 type Bounds struct {
 	Flag  int         // a temporary's slot: an I32 that is 0 before the plan runs; kernels add to it for what they find
 	Index int         // the operand's slot
 	Axes  []int       // the axis that an index names, by its place along the operand's last axis; one axis: of all
 	Shape graph.Shape // of the tensor that the indices lead into
+
+	Reason, Message string // of the failure, where no index is to blame
 }
+
+// Singular is the reason of a system that has no solution.
+const Singular = "singular"

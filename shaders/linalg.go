@@ -1,0 +1,63 @@
+package shaders
+
+import (
+	"nxvk/graph"
+	"nxvk/kernel"
+)
+
+// Linalg yields the plan of a linear algebra operation over dense row-major operands of type t (F32 or F64); its
+// results are dense, of type t too. Only small problems have kernels: for the others, and where the
+// processor is faster, the error is an Unsupported.
+func Linalg(d kernel.Target, n *graph.Node, t graph.Type, in []graph.Shape) (*Plan, error) {
+	g := linalg{d: d, n: n, t: t, in: in}
+	a := in[0]
+	lead := len(a) - 2
+	g.batch, g.rows, g.cols = a[:lead].Size(), a[lead], a[lead+1]
+	for _, s := range append(in, n.Shape) {
+		if s.Size() >= wideFrom {
+			return nil, &Unsupported{n.Op, t, "a tensor is too large for its kernel"}
+		}
+	}
+	switch n.Op {
+	case graph.OpCholesky:
+		return g.cholesky()
+	case graph.OpLU:
+		return g.lu()
+	case graph.OpDeterminant:
+		return g.determinant()
+	case graph.OpTriangularSolve:
+		return g.triangular()
+	case graph.OpSolve:
+		return g.solve()
+	case graph.OpQR:
+		return g.qr()
+	case graph.OpEigh:
+		return g.eigh()
+	case graph.OpSVD:
+		return g.svd()
+	}
+	return nil, &Unsupported{n.Op, t, "there is no kernel for it"}
+}
+
+// LinalgOps are the operations of Linalg.
+var LinalgOps = []graph.Op{
+	graph.OpCholesky, graph.OpLU, graph.OpDeterminant, graph.OpTriangularSolve, graph.OpSolve, graph.OpQR, graph.OpEigh, graph.OpSVD,
+}
+
+// linalg is an operation while it is planned.
+type linalg struct {
+	d          kernel.Target
+	n          *graph.Node
+	t          graph.Type
+	in         []graph.Shape
+	batch      int
+	rows, cols int
+}
+
+// start begins a kernel over problems of about size elements each.
+func (g *linalg) start(problems, size, wide int) (*matrixKernel, error) {
+	return newMatrixKernel(string(g.n.Op), g.d, g.n.Op, g.t, problems, size, wide, len(g.in)+1+len(g.n.More))
+}
+
+// singular is what a system without a solution says.
+const singular = "can't solve for singular matrix"
