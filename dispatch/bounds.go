@@ -148,6 +148,11 @@ func (e *executor) explain(d *doubt, op string, b *lower.Bound, indices held) {
 	if b.Op != "" {
 		op = string(b.Op)
 	}
+	if b.Message != "" {
+		indices.drop()
+		d.end(failf(op, Reason(b.Reason), "%s", b.Message))
+		return
+	}
 	lo, hi := b.Range()
 	end := func(data []byte, err error) {
 		if err == nil {

@@ -173,15 +173,31 @@ func (l *lowering) compute(n *graph.Node, in []place) ([]place, error) {
 	if l.hostOnly && host.Has(n.Op) || preferHost(n, specs, l.t) {
 		return l.onHost(n, in), nil
 	}
-	bufs, steps := len(l.p.Bufs), len(l.p.Steps)
-	plan, used, err := l.plan(n, slices.Clone(in))
+	bufs, steps, bounds := len(l.p.Bufs), len(l.p.Steps), len(l.p.Bounds)
+	results, err := l.onDevice(n, slices.Clone(in))
 	if err != nil {
 		var u *shaders.Unsupported
 		if !errors.As(err, &u) || !host.Has(n.Op) {
 			return nil, err
 		}
-		l.p.Bufs, l.p.Steps = l.p.Bufs[:bufs], l.p.Steps[:steps] // without numbers that were put into memory for a kernel
+		// Without numbers and conversions that were put into memory for a kernel.
+		l.p.Bufs, l.p.Steps, l.p.Bounds = l.p.Bufs[:bufs], l.p.Steps[:steps], l.p.Bounds[:bounds]
 		return l.onHost(n, in), nil
+	}
+	return results, nil
+}
+
+// composites are the operations whose kernels want their operands in a form that takes steps of its own.
+var composites = map[graph.Op]func(l *lowering, n *graph.Node, in []place) ([]place, error){}
+
+// onDevice adds the dispatches that run n, and yields its results.
+func (l *lowering) onDevice(n *graph.Node, in []place) ([]place, error) {
+	if f := composites[n.Op]; f != nil {
+		return f(l, n, in)
+	}
+	plan, used, err := l.plan(n, in)
+	if err != nil {
+		return nil, err
 	}
 	results := []place{l.result(n.Spec)}
 	for _, s := range n.More {
@@ -389,6 +405,7 @@ func (l *lowering) emit(op graph.Op, plan *shaders.Plan, in []place, outs ...pla
 		l.p.Bufs[slots[b.Flag]].Kind = BufFlag
 		l.p.Bounds = append(l.p.Bounds, Bound{
 			Op: op, Flag: slots[b.Flag], Index: idx.buf, Spec: idx.spec, Layout: idx.layout, Axes: b.Axes, Into: b.Shape,
+			Reason: b.Reason, Message: b.Message,
 		})
 	}
 	for _, data := range plan.Consts {

@@ -88,7 +88,7 @@ type Out struct {
 }
 
 // Bound is a check of indices that kernels of the program make as they run: if buffer Flag is not 0 in the end,
-// some index was out of range, and Failed finds it.
+// some index was out of range, and Failed finds it. With a Message it is a check of another kind, of all of Index.
 type Bound struct {
 	Op    graph.Op
 	Flag  int // BufFlag
@@ -97,6 +97,8 @@ type Bound struct {
 	graph.Layout
 	Axes []int       // the axis that an index names, by its place along the last axis of the indices; one axis: of all
 	Into graph.Shape // of the tensor that the indices lead into
+
+	Reason, Message string // of the failure, where no index is to blame
 }
 
 // Program is what a graph was lowered to.

@@ -215,6 +215,12 @@ func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, erro
 	}
 	for i := range p.Bounds {
 		b := &p.Bounds[i]
+		if b.Message != "" {
+			if get(bufs[b.Flag], graph.U32, 0) != 0 {
+				return nil, fmt.Errorf("%s: %s: %s", b.Op, b.Reason, b.Message)
+			}
+			continue
+		}
 		lo, hi := b.Range()
 		failed := b.Failed(bufs[b.Index][lo:hi])
 		if flagged := get(bufs[b.Flag], graph.U32, 0) != 0; flagged != (failed != nil) {

@@ -61,3 +61,16 @@ func (g *linalg) start(problems, size, wide int) (*matrixKernel, error) {
 
 // singular is what a system without a solution says.
 const singular = "can't solve for singular matrix"
+
+// paysUpTo is the extent up to which a processor's vectors, filled with a batch, are faster than host/ (measured on
+// lavapipe, see TestLinalgPlaces: from 256 matrices on, 1.2 to 30 times).
+var paysUpTo = map[graph.Op]int{
+	graph.OpCholesky: 16, graph.OpLU: 16, graph.OpSolve: 16, graph.OpDeterminant: 8, graph.OpTriangularSolve: 8, graph.OpQR: 8,
+	graph.OpEigh: 4, graph.OpSVD: 4,
+}
+
+// LinalgPays reports whether a device that is a processor is the better place for op over matrices of shape a.
+func LinalgPays(op graph.Op, a graph.Shape) bool {
+	lead := len(a) - 2
+	return a[:lead].Size() >= 256 && max(a[lead], a[lead+1]) <= paysUpTo[op]
+}
