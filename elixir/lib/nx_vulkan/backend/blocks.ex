@@ -40,7 +40,7 @@ defmodule Nx.Vulkan.Backend.Blocks do
   defp operation(%Block.Phase{}), do: {:phase, []}
 
   defp operation(%Block.AllClose{} = b),
-    do: {:all_close, %{rtol: float(b.rtol), atol: float(b.atol), equal_nan: b.equal_nan}}
+    do: {:all_close, %{rtol: float(b.rtol), atol: float(b.atol), equal_nan: b.equal_nan == true}}
 
   defp operation(%Block.CumulativeSum{} = b), do: {:cumulative_sum, Eager.accumulator(cumulative(b))}
   defp operation(%Block.CumulativeProduct{} = b), do: {:cumulative_product, cumulative(b)}
