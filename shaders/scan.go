@@ -23,10 +23,19 @@ func Scan(t kernel.Target, op graph.Op, x Operand, out graph.Spec, axis int, rev
 	if axis < 0 || axis >= len(x.Shape) || !x.Shape.Equal(out.Shape) {
 		return nil, fmt.Errorf("%s: axis %d of %v does not give %v", op, axis, x.Spec, out)
 	}
-	if err := needTypes(t, op, x.Type, out.Type); err != nil {
+	if err := needTypes(t, op, x.Type.Part(), out.Type.Part()); err != nil {
 		return nil, err
 	}
 	s := &scan{t: t, name: string(op), x: x, out: out}
+	if x.Type.Complex() || out.Type.Complex() {
+		if op != graph.OpCumulativeProduct || x.Type != out.Type {
+			return nil, &Unsupported{op, out.Type, "there is no kernel of complex numbers"}
+		}
+		s.fold = complexProduct(t, out.Type.Part())
+		s.pairs = true
+		s.place(axis, reverse)
+		return s.plan(), nil
+	}
 	switch op {
 	case graph.OpCumulativeSum:
 		s.fold = signedZeros(fromNegZero(sumFold(t, x.Type, out.Type, acc), out.Type), out.Type)
@@ -55,6 +64,7 @@ type scan struct {
 	kept     []axis
 	along    axis
 	fold     fold
+	pairs    bool // of complex numbers: strides and offsets are in units of their parts
 	wide     bool
 	reducing reduction // of the same rows, for the accumulators of chunks
 }
@@ -63,23 +73,36 @@ type scan struct {
 func (s *scan) place(a int, reverse bool) {
 	in, out := append([]int(nil), stridesOf(s.x)...), s.out.Shape.Strides()
 	n := s.x.Shape[a]
+	shape := s.x.Shape
+	if s.pairs {
+		for k := range in {
+			in[k], out[k] = 2*in[k], 2*out[k]
+		}
+	}
 	s.x.Layout = graph.Layout{Offset: s.x.Layout.Offset, Strides: in}
+	if s.pairs {
+		s.x.Layout.Offset *= 2
+	}
 	if reverse {
 		s.x.Layout.Offset += (n - 1) * in[a]
 		s.outStart = (n - 1) * out[a]
 		in[a], out[a] = -in[a], -out[a]
 	}
-	for k, d := range s.x.Shape {
+	for k, d := range shape {
 		if k != a {
 			s.kept = append(s.kept, axis{d, []int{in[k], out[k]}})
 		}
 	}
 	s.kept = mergeAxes(s.kept)
 	s.along = axis{n, []int{in[a], out[a]}}
+	if s.pairs {
+		s.x.Spec = graph.Spec{Type: s.x.Type.Part(), Shape: append(append(graph.Shape{}, shape...), 2)}
+		s.x.Layout.Strides = append(append([]int{}, in...), 1)
+	}
 	kept, reduced := splitAxes(s.x, []int{a})
 	s.reducing = reduction{t: s.t, name: s.name + "_chunks", ins: []Operand{s.x}, out: s.out, kept: kept, reduced: reduced, fold: s.fold}
 	lo, hi := reach(s.x)
-	s.wide = hi-lo >= wideFrom || s.out.Shape.Size() >= wideFrom
+	s.wide = hi-lo >= wideFrom || 2*s.out.Shape.Size() >= wideFrom
 }
 
 // scanForm is the shape of a scan's kernels.
@@ -98,6 +121,12 @@ const (
 func (s *scan) chooseForm() scanForm {
 	rows, n := axesSize(s.kept), s.along.n
 	f := scanForm{lanes: 1, chunks: 1, length: n}
+	if s.pairs {
+		if s.t.Class != kernel.CPU && n > 64 {
+			f.lanes = groupSize(s.t)
+		}
+		return f
+	}
 	if s.t.Class == kernel.CPU {
 		if n > scanShort && rows < 256 {
 			f.chunks, f.length = split(n, max((256+rows-1)/rows, n/16384))
@@ -169,6 +198,35 @@ func signedZeros(f fold, out graph.Type) fold {
 		return b.Select(whole, plain, final(b, acc))
 	}
 	return f
+}
+
+// complexProduct multiplies complex numbers of the given parts, in f64 where the device has it. Its accumulator
+// says whether it has an element yet: 1+0i would not leave an infinity as it is.
+func complexProduct(t kernel.Target, part graph.Type) fold {
+	r := RegOf(part)
+	if t.F64 {
+		r = kernel.F64
+	}
+	join := func(b *kernel.Builder, x, y []kernel.Value) []kernel.Value {
+		re := b.Sub(b.Mul(x[0], y[0]), b.Mul(x[1], y[1]))
+		im := b.Add(b.Mul(x[0], y[1]), b.Mul(x[1], y[0]))
+		noX, noY := b.Cmp(kernel.IEq, x[2], b.I32(0)), b.Cmp(kernel.IEq, y[2], b.I32(0))
+		pick := func(v, of, or kernel.Value) kernel.Value { return b.Select(noX, or, b.Select(noY, of, v)) }
+		return []kernel.Value{pick(re, x[0], y[0]), pick(im, x[1], y[1]), b.Or(x[2], y[2])}
+	}
+	return fold{
+		parts: []kernel.Mem{memOfReg(r), memOfReg(r), kernel.M32},
+		ident: func(b *kernel.Builder) []kernel.Value {
+			return []kernel.Value{b.ConstFloat(r, 1), b.Zero(r), b.I32(0)}
+		},
+		elem: func(b *kernel.Builder, vs []kernel.Value) []kernel.Value {
+			return []kernel.Value{Convert(b, vs[0], part, regType(r)), Convert(b, vs[1], part, regType(r)), b.I32(1)}
+		},
+		step:  func(b *kernel.Builder, acc, v []kernel.Value, _ kernel.Value) []kernel.Value { return join(b, acc, v) },
+		join:  join,
+		final: func(b *kernel.Builder, acc []kernel.Value) kernel.Value { return floatOut(r, part)(b, acc) },
+		ways:  1,
+	}
 }
 
 // keyFold is the fold of running extremes: of order-preserving integers, so that it is the same in any order.
@@ -262,7 +320,7 @@ func (o ordering) value(b *kernel.Builder, k kernel.Value) kernel.Value {
 // quads reports whether four neighbours of operand and result can be moved at once, wherever a
 // multiple of four is.
 func (s *scan) quads(in *input) bool {
-	if s.along.stride[1] != 1 || s.outStart != 0 || in.width(0, s.along, 0, s.kept) != 4 {
+	if s.pairs || s.along.stride[1] != 1 || s.outStart != 0 || in.width(0, s.along, 0, s.kept) != 4 {
 		return false
 	}
 	sum := 4

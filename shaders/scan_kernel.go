@@ -140,7 +140,11 @@ func (s *scan) carries(f scanForm) Launch {
 func (s *scan) walk(f scanForm) Launch {
 	k := s.kernel(s.name, f, f.lanes > 1)
 	in := k.operand(s.x, 0, s.fold.raw)
-	to := k.output(s.out.Type, scanOutSlot, s.out.Shape.Size(), 4)
+	part, per := s.out.Type.Part(), 1 // parts of an element
+	if s.pairs {
+		per = 2
+	}
+	to := k.output(part, scanOutSlot, per*s.out.Shape.Size(), 4)
 	kept := k.bind("row", s.kept)
 	along := k.bind("at", []axis{s.along}).stride[0]
 	n := k.number("n", s.along.n)
@@ -167,12 +171,14 @@ func (s *scan) walk(f scanForm) Launch {
 		}
 		starts := k.offsets(kept, len(kept.axes), row, []kernel.Value{in.start, outStart})
 		elem := func(p kernel.Value) []kernel.Value {
-			return s.fold.elem(k.Builder, []kernel.Value{in.load(k.advance(starts[0], along[0], p))})
+			return s.fold.elem(k.Builder, in.loads(k.advance(starts[0], along[0], p), per))
 		}
 		store := func(p kernel.Value, accs ...[]kernel.Value) {
-			vs := make([]kernel.Value, len(accs))
-			for i, a := range accs {
-				vs[i] = Narrow(k.Builder, s.out.Type, s.fold.final(k.Builder, a))
+			var vs []kernel.Value
+			for _, a := range accs {
+				for i := range per {
+					vs = append(vs, Narrow(k.Builder, part, s.fold.final(k.Builder, a[i:])))
+				}
 			}
 			to.store(k.offset(k.advance(starts[1], along[1], p)), vs)
 		}

@@ -3,10 +3,13 @@ package shaders_test
 import (
 	"fmt"
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"nxvk/graph"
+	"nxvk/kernel"
 	"nxvk/shaders"
 	"nxvk/test/devtest"
 )
@@ -163,5 +166,55 @@ func TestLongScan(t *testing.T) {
 				t.Fatalf("%s: position %d is off by %g, of magnitudes %g", name, i, e, mag)
 			}
 		}
+	}
+}
+
+// A running product of complex numbers is that of f64 numbers, rounded; infinities stay what they are in the first.
+func TestComplexScan(t *testing.T) {
+	rng := rand.New(rand.NewPCG(57, 58))
+	for name, target := range deviceTargets(t) {
+		for _, ty := range []graph.Type{graph.C64, graph.C128} {
+			for _, shape := range []graph.Shape{{3, 7, 2}, {2, 700}} {
+				part, axis := ty.Part(), 1
+				l := randomLayout(rng, shape)
+				parts := graph.Layout{Offset: 2 * l.Offset}
+				for _, s := range l.Strides {
+					parts.Strides = append(parts.Strides, 2*s)
+				}
+				parts.Strides = append(parts.Strides, 1)
+				x := newTensor(part, append(slices.Clone(shape), 2), parts, func() uint64 {
+					return graph.FromFloat(math.Cos(rng.Float64()*6), part)
+				})
+				out := graph.Spec{Type: ty, Shape: shape}
+				p, err := shaders.Scan(target, graph.OpCumulativeProduct, shaders.Operand{Spec: out, Layout: l}, out, axis, true, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := devtest.Agree(t, p, [][]byte{x.buf}, graph.Spec{Type: part, Shape: append(slices.Clone(shape), 2)})[0]
+				for _, row := range rowsOf(shape, axis) {
+					slices.Reverse(row)
+					product := complex(1, 0)
+					for i, at := range row {
+						product *= complex(number(x.elems[2*at], part), number(x.elems[2*at+1], part))
+						g := complex(number(elemAt(got, 2*at, part), part), number(elemAt(got, 2*at+1, part), part))
+						if cmplx.Abs(g-product) > cmplx.Abs(product)*(0x1p-24+float64(i)*0x1p-51)+1e-44 {
+							t.Fatalf("%s: %v of %v: position %d is %v, want %v", name, ty, shape, i, g, product)
+						}
+					}
+				}
+			}
+		}
+	}
+	inf := math.Inf(1)
+	x := shaders.Operand{Spec: graph.Spec{Type: graph.C64, Shape: graph.Shape{1}}}
+	p, err := shaders.Scan(targets["cpu"], graph.OpCumulativeProduct, x, x.Spec, 0, false, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := make([]byte, 8)
+	putElem(in, 0, graph.F32, graph.FromFloat(inf, graph.F32))
+	got, err := devtest.Interpret(&kernel.Machine{Num: kernel.Exact}, p, [][]byte{in}, 8)
+	if err != nil || !slices.Equal(got[0], in) {
+		t.Fatalf("inf+0i became %v, %v", got, err)
 	}
 }
