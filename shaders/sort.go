@@ -49,6 +49,9 @@ func TopK(t kernel.Target, x Operand, values, positions graph.Spec) (*Plan, erro
 		return nil, err
 	}
 	s.outs = []sortOut{{values: true, t: values.Type}, {t: positions.Type}}
+	if s.selects() {
+		return s.selection(), nil
+	}
 	return s.plan(), nil
 }
 

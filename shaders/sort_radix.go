@@ -194,8 +194,8 @@ func (k *radixKernel) bindMoved() (to [2]kernel.Ptr) {
 	return to
 }
 
-// origin is where the element that now is at i came from.
-func (k *radixKernel) origin(c chunk, i kernel.Value) kernel.Value {
+// cameFrom is where the element that now is at i came from.
+func (k *radixKernel) cameFrom(c chunk, i kernel.Value) kernel.Value {
 	if k.p.first() || !k.s.positions() {
 		return i
 	}
@@ -283,7 +283,7 @@ func (p *radixPass) scatter() Launch {
 			c := k.enterChunk(item)
 			shared.count(c)
 			shared.offsets(c)
-			shared.each(c, func(i, raw, place kernel.Value) { k.move(c, to, place, raw, k.origin(c, i)) })
+			shared.each(c, func(i, raw, place kernel.Value) { k.move(c, to, place, raw, k.cameFrom(c, i)) })
 		})
 		return k.launch(grid)
 	}
@@ -295,7 +295,7 @@ func (p *radixPass) scatter() Launch {
 			place := k.Load(k.counts, at)
 			k.Store(k.counts, at, k.AddI(place, 1))
 			// Counters never leave their row, if nobody else writes them: what goes to memory is held to it.
-			k.move(c, to, k.min(place, k.AddI(k.n, -1)), raw, k.origin(c, i))
+			k.move(c, to, k.min(place, k.AddI(k.n, -1)), raw, k.cameFrom(c, i))
 		})
 	})
 	return k.launch(grid)

@@ -150,6 +150,9 @@ func randomSort(rng *rand.Rand) sortCase {
 		c.specs = []graph.Spec{{Type: pt, Shape: out}}
 	default:
 		c.keep = 1 + rng.IntN(c.keep)
+		if rng.IntN(2) == 0 {
+			c.keep = 1 + rng.IntN(min(c.keep, 9))
+		}
 		out[c.axis] = c.keep
 		c.specs = []graph.Spec{{Type: ty, Shape: out}, {Type: pt, Shape: out}}
 	}
@@ -221,6 +224,17 @@ func TestLongSort(t *testing.T) {
 		for i, at := range order {
 			if g := elemAt(got, i, graph.S32); g != uint64(at) {
 				t.Fatalf("%v: position %d: got %d, want %d", target.Class, i, g, at)
+			}
+		}
+		for _, keep := range []int{1, 10, 100} {
+			out := graph.Shape{keep}
+			p, err := shaders.TopK(target, x.Operand, graph.Spec{Type: graph.F32, Shape: out}, graph.Spec{Type: graph.S32, Shape: out})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := d.Plan(t, p, [][]byte{x.buf}, 4*keep, 4*keep)
+			if err := checkSorted(x, 0, true, keep, got[0], got[1], graph.S32); err != nil {
+				t.Fatalf("%v: top %d: %v", target.Class, keep, err)
 			}
 		}
 	}
