@@ -73,6 +73,7 @@ func Serve(c Config, in io.Reader, out io.Writer) error {
 	if c.Gone == nil {
 		c.Gone = func() bool { return false }
 	}
+	c.HostOnly = c.HostOnly || slices.Contains(c.Device.Info().Disabled, vkrt.Kernels)
 	c.pid = os.Getpid()
 	c.stop = make(chan struct{})
 

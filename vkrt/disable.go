@@ -13,6 +13,9 @@ import (
 // runs on lesser ones.
 const DisableVar = "NXVK_DISABLE"
 
+// Kernels is the name of what takes every operation away from the device: the processor runs them all.
+const Kernels = "kernels"
+
 // disablers take a feature away from what a device reports.
 var disablers = map[string]func(d *physical){
 	"f64": func(d *physical) { d.core.ShaderFloat64 = 0 },
@@ -28,7 +31,8 @@ var disablers = map[string]func(d *physical){
 	"int8": func(d *physical) {
 		d.f12.ShaderInt8, d.f12.StorageBuffer8BitAccess, d.f12.UniformAndStorageBuffer8BitAccess, d.f12.StoragePushConstant8 = 0, 0, 0, 0
 	},
-	"f16": func(d *physical) { d.f12.ShaderFloat16 = 0 },
+	"f16":   func(d *physical) { d.f12.ShaderFloat16 = 0 },
+	Kernels: func(*physical) {}, // for who decides what runs on the device
 }
 
 // disabled reads DisableVar: names in order, each once.
@@ -40,7 +44,7 @@ func disabled() ([]string, error) {
 			continue
 		}
 		if disablers[name] == nil {
-			return nil, fmt.Errorf("vkrt: %s names %q, it knows f64, int64, int16, int8 and f16", DisableVar, name)
+			return nil, fmt.Errorf("vkrt: %s names %q, it knows f64, int64, int16, int8, f16 and kernels", DisableVar, name)
 		}
 		names = append(names, name)
 	}
