@@ -236,7 +236,7 @@ func acosh(x float64) float64 {
 	return log1pPair(twoSum(t, 2).times(t).sqrt().plus(t)).sum()
 }
 
-// atanh from ½ on rounds what it takes the logarithm of, as fdlibm does.
+// atanh from ½ on takes fdlibm's steps, of which the math package has the logarithm.
 func atanh(x float64) float64 {
 	a := math.Abs(x)
 	switch {
@@ -249,7 +249,7 @@ func atanh(x float64) float64 {
 	}
 	v := pair{a + a, 0}.div(twoSum(1, -a))
 	if a >= 0.5 {
-		v = pair{v.sum(), 0}
+		return math.Copysign(0.5*math.Log1p(v.sum()), x)
 	}
 	return math.Copysign(0.5*log1pPair(v).sum(), x)
 }
