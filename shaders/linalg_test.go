@@ -102,7 +102,7 @@ func (c *matrixCase) shape(x []float64, s graph.Shape, r *rand.Rand, kind int) {
 		case kind == 2:
 			clear(a)
 		case kind == 3:
-			odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.MaxFloat32, 1e-30}
+			odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e12, 1e-12}
 			a[r.IntN(len(a))] = odd[r.IntN(len(odd))]
 		}
 		symmetric := c.node.Op == graph.OpEigh || c.node.Op == graph.OpCholesky
