@@ -150,7 +150,7 @@ func (e *executor) explain(d *doubt, op string, b *lower.Bound, indices held) {
 	}
 	if b.Message != "" {
 		indices.drop()
-		d.end(failf(op, Reason(b.Reason), "%s", b.Message))
+		d.end(&Failure{op, Reason(b.Reason), b.Message})
 		return
 	}
 	lo, hi := b.Range()

@@ -50,6 +50,40 @@ func TestIndexOutOfRange(t *testing.T) {
 	wantFailure(t, c.Sync(50), "gather", ReasonOutOfRange, "index -3")
 }
 
+// A system without a solution fails, on the processor as on the device, and the others of the batch with it.
+func TestSingularSystem(t *testing.T) {
+	c := serve(t, config(t))
+	for i, batch := range []int{1, 300} { // few go to the processor, where the device is one
+		a, b := spec(graph.F32, batch, 2, 2), spec(graph.F32, batch, 2)
+		var good, bad, right []byte
+		for k := range batch {
+			good = append(good, f32s(2, 0, 1, 4)...)
+			right = append(right, f32s(2, 5)...)
+			if k == batch-1 {
+				bad = append(bad, f32s(0, 0, 0, 0)...)
+			} else {
+				bad = append(bad, f32s(2, 0, 1, 4)...)
+			}
+		}
+		id := 100 * (i + 1)
+		must(t, c.Upload(id, a, good))
+		must(t, c.Upload(id+1, a, bad))
+		must(t, c.Upload(id+2, b, right))
+		for k, op := range []string{"triangular_solve", "solve"} {
+			at := id + 10*(k+1)
+			must(t, c.Op(op, b, nil, []etf.Term{id, id + 2}, at))
+			must(t, c.Op(op, b, nil, []etf.Term{id + 1, id + 2}, at+1))
+			must(t, c.Op("negate", b, nil, []etf.Term{at + 1}, at+2))
+			for bad := at + 1; bad <= at+2; bad++ {
+				_, err := c.Read(bad, 0, 8)
+				wantFailure(t, err, op, ReasonSingular, "can't solve for singular matrix")
+			}
+			_, err := c.Read(at, 0, 8)
+			must(t, err)
+		}
+	}
+}
+
 // More checks than there are words.
 func TestManyChecks(t *testing.T) {
 	c := serve(t, config(t))

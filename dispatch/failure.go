@@ -27,7 +27,7 @@ const (
 	ReasonBadRequest  Reason = "bad_request"   // a term, but no request
 	ReasonBadOp       Reason = "bad_op"        // an operation that its rule refuses: unknown, wrong shapes, types or attributes
 	ReasonOutOfRange  Reason = "out_of_range"  // an index that leads out of its tensor
-	ReasonSingular    Reason = "singular"      // a matrix that is, or is not positive definite
+	ReasonSingular    Reason = "singular"      // the matrix of a system of equations
 	ReasonUnsupported Reason = "unsupported"   // right, but not on this device
 	ReasonUnknownID   Reason = "unknown_id"    // a tensor or program that was freed or never made
 	ReasonDuplicateID Reason = "duplicate_id"  // a result under an id that is in use
@@ -74,7 +74,7 @@ func asFailure(op string, err error) *Failure {
 	}
 	var v *host.ValueError
 	if errors.As(err, &v) {
-		return &Failure{string(v.Op), Reason(v.Reason), err.Error()}
+		return &Failure{string(v.Op), Reason(v.Reason), v.Message}
 	}
 	var e *etf.Error
 	if errors.As(err, &e) {

@@ -64,7 +64,7 @@ func (e *ValueError) Error() string { return string(e.Op) + ": " + e.Message }
 // The reasons of a ValueError.
 const (
 	OutOfRange = "out_of_range" // an index
-	Singular   = "singular"     // a matrix, or one that is not positive definite
+	Singular   = "singular"     // the matrix of a system
 )
 
 func valueError(op graph.Op, reason, format string, args ...any) error {

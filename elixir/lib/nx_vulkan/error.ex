@@ -29,10 +29,12 @@ defmodule Nx.Vulkan.Error do
 
   @doc """
   The exception to raise for a failed operation: `ArgumentError`, as Nx raises, where the values of its operands were
-  at fault (an index out of range), else the error itself.
+  at fault (an index out of range, a singular matrix), else the error itself.
   """
   @spec as_nx(Exception.t()) :: Exception.t()
-  def as_nx(%__MODULE__{reason: :out_of_range, message: message}), do: %ArgumentError{message: message}
+  def as_nx(%__MODULE__{reason: reason, message: message}) when reason in [:out_of_range, :singular],
+    do: %ArgumentError{message: message}
+
   def as_nx(error), do: error
 end
 

@@ -8,7 +8,7 @@ defmodule Nx.Vulkan.Backend.Eager do
   alias Nx.Tensor, as: T
   alias Nx.Vulkan.{Error, Fallback, Handle, Plan, Port}
   alias Nx.Vulkan.Backend, as: B
-  alias Nx.Vulkan.Backend.{Checks, Data, Host, Types}
+  alias Nx.Vulkan.Backend.{Data, Host, Types}
 
   @doc """
   Runs the callback `name`, which is also the wire's operation.
@@ -65,7 +65,6 @@ defmodule Nx.Vulkan.Backend.Eager do
          attrs when attrs != nil <- results(attrs, outs) do
       Host.check!(name, wire, operands)
       like = place || like(operands)
-      if like.errors == :sync, do: Checks.run!(name, operands)
       port = Port.get!(like.device)
       node = {name, wire, shape, attrs}
       detail = if Plan.detailed?(name), do: {shape, shapes(operands), attrs}
