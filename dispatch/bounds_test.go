@@ -71,8 +71,8 @@ func TestSingularSystem(t *testing.T) {
 		must(t, c.Upload(id+2, b, right))
 		for k, op := range []string{"triangular_solve", "solve"} {
 			at := id + 10*(k+1)
-			must(t, c.Op(op, b, nil, []etf.Term{id, id + 2}, at))
-			must(t, c.Op(op, b, nil, []etf.Term{id + 1, id + 2}, at+1))
+			must(t, c.Op(graph.Op(op), b, nil, []etf.Term{id, id + 2}, at))
+			must(t, c.Op(graph.Op(op), b, nil, []etf.Term{id + 1, id + 2}, at+1))
 			must(t, c.Op("negate", b, nil, []etf.Term{at + 1}, at+2))
 			for bad := at + 1; bad <= at+2; bad++ {
 				_, err := c.Read(bad, 0, 8)
