@@ -47,11 +47,13 @@ func (c convShape) node() (graph.Node, [2]graph.Spec, int) {
 
 var convShapes = []convShape{
 	{"3x3", [4]int{4, 32, 28, 28}, [4]int{32, 32, 3, 3}, 1, 1, 1, 1, 1, false},
+	{"3x3valid", [4]int{4, 32, 30, 30}, [4]int{32, 32, 3, 3}, 1, 0, 1, 1, 1, false},
 	{"3x3nhwc", [4]int{4, 32, 28, 28}, [4]int{32, 32, 3, 3}, 1, 1, 1, 1, 1, true},
 	{"3x3strided", [4]int{4, 32, 28, 28}, [4]int{64, 32, 3, 3}, 2, 1, 1, 1, 1, false},
 	{"1x1", [4]int{4, 64, 28, 28}, [4]int{64, 64, 1, 1}, 1, 0, 1, 1, 1, false},
 	{"first5x5", [4]int{32, 1, 28, 28}, [4]int{20, 1, 5, 5}, 1, 2, 1, 1, 1, false},
 	{"depthwise", [4]int{4, 64, 28, 28}, [4]int{64, 1, 3, 3}, 1, 1, 1, 1, 64, false},
+	{"depthwisevalid", [4]int{4, 64, 30, 30}, [4]int{64, 1, 3, 3}, 1, 0, 1, 1, 64, false},
 	{"small7x7", [4]int{16, 64, 7, 7}, [4]int{64, 64, 3, 3}, 1, 1, 1, 1, 1, false},
 	{"gradinput", [4]int{4, 64, 14, 14}, [4]int{32, 64, 3, 3}, 1, 1, 2, 1, 1, false},
 	{"gradkernel", [4]int{32, 16, 28, 28}, [4]int{32, 16, 26, 26}, 1, 0, 1, 1, 1, false},

@@ -199,6 +199,16 @@ func TestManyUpdates(t *testing.T) {
 	}
 }
 
+func TestManyUpdatesOnDevice(t *testing.T) {
+	m := onDevice(t)
+	r := rand.New(rand.NewSource(6))
+	for _, class := range []kernel.Class{m.Class, kernel.Discrete} {
+		m.Class = class
+		x := random(r, graph.Spec{Type: graph.S32, Shape: graph.Shape{40, 3}})
+		moveOnce(t, r, updated(r, x, []int{0}, graph.Shape{700}, true), m)
+	}
+}
+
 // An index out of range is told by the value of the first, and touches nothing outside.
 func TestBounds(t *testing.T) {
 	r := rand.New(rand.NewSource(3))

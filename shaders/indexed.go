@@ -9,7 +9,8 @@ import (
 )
 
 // IndexedAdd adds slices of u to those of x that idx names, as Gather reads it. Updates of one slice are summed in their
-// order, then added; integers wrap, floats are gathered in more precision than they have and rounded once.
+// order (where there are many, on a GPU, in an order that their number and the indices fix), then added; integers
+// wrap, floats are gathered in more precision than they have and rounded once.
 // Updates at indices that are out of range are left out, and flagged. Slots: x, idx, u, the result, the flag.
 func IndexedAdd(t kernel.Target, x, idx, u Operand, out graph.Spec, axes []int) (*Plan, error) {
 	return newIndexed(t, graph.OpIndexedAdd, x, idx, u, out, axes).plan()
@@ -53,7 +54,29 @@ type indexed struct {
 	atTarget []graph.Layout // of slices in the result, and in x
 	inSlice  []graph.Layout // of elements in the result, in x, and in u
 	key      graph.Type
+	partSlot int // of the sums of parts
 }
+
+// A GPU takes long for the updates of one slice if a lane takes all of them, one after another. So, where there are many,
+// the sorted updates are cut into parts of partLength: lanes sum what each part has of a slice, then the owner joins
+// the parts.
+const (
+	partLength = 64
+	partsFrom  = 512
+)
+
+func (d *indexed) inParts() bool {
+	return d.op == graph.OpIndexedAdd && d.t.Class != kernel.CPU && d.updates > partsFrom
+}
+
+// application is what a launch of apply does.
+type application uint8
+
+const (
+	inOne application = iota
+	gatherParts
+	joinParts
+)
 
 func newIndexed(t kernel.Target, op graph.Op, x, idx, u Operand, out graph.Spec, axes []int) *indexed {
 	d := &indexed{t: t, op: op, x: x, idx: idx, u: u, out: out, axes: axes}
@@ -137,7 +160,16 @@ func (d *indexed) plan() (*Plan, error) {
 		p.Temps = append(append(p.Temps, uint64(d.updates*d.orderType().Size())), sort.Temps...)
 		p.Launches = append(p.Launches, sort.Launches...)
 	}
-	p.Launches = append(p.Launches, d.apply())
+	if !d.inParts() {
+		p.Launches = append(p.Launches, d.apply(inOne))
+		return p, nil
+	}
+	f, _ := d.fold()
+	d.partSlot = 4 + len(p.Temps)
+	for _, mem := range f.parts {
+		p.Temps = append(p.Temps, uint64(d.u.Shape.Size()*mem.Size()))
+	}
+	p.Launches = append(p.Launches, d.apply(gatherParts), d.apply(joinParts))
 	return p, nil
 }
 
@@ -289,10 +321,48 @@ func (u *updates) each(p, key kernel.Value, body func(i kernel.Value)) {
 	})
 }
 
+// firstOfPart reports whether a part begins at p.
+func (u *updates) firstOfPart(p kernel.Value) kernel.Value {
+	return u.m.Cmp(kernel.IEq, u.m.And(p, u.m.ConstInt(u.r, partLength-1)), u.m.Zero(u.r))
+}
+
+// begins reports whether updates of slice key in one part begin at p.
+func (u *updates) begins(p, key kernel.Value) kernel.Value {
+	return u.m.Or(u.firstOfPart(p), u.owner(p, key))
+}
+
+// part runs body for the updates of slice key from that at p on, to the end of the part.
+func (u *updates) part(p, key kernel.Value, body func(i kernel.Value)) {
+	m := u.m
+	at := m.NewVar(p)
+	m.Loop(func() {
+		q := m.Get(at)
+		i := u.at(q)
+		m.BreakIf(m.Cmp(kernel.INe, u.key(i), key))
+		body(i)
+		next := m.AddI(q, 1)
+		m.Set(at, next)
+		m.BreakIf(m.Or(u.firstOfPart(next), m.Not(m.Cmp(kernel.ULt, next, u.n))))
+	})
+}
+
+// eachPart runs body for the places at which updates of slice key begin, that at p and those of later parts.
+func (u *updates) eachPart(p, key kernel.Value, body func(q kernel.Value)) {
+	m := u.m
+	at := m.NewVar(p)
+	m.Loop(func() {
+		q := m.Get(at)
+		m.BreakIf(m.Not(m.Cmp(kernel.ULt, q, u.n)))
+		m.BreakIf(m.Cmp(kernel.INe, u.key(u.at(q)), key))
+		body(q)
+		m.Set(at, m.AddI(m.And(q, m.ConstInt(u.r, -partLength)), partLength))
+	})
+}
+
 // apply is the kernel that brings updates into the result: a lane for each element of each update.
-func (d *indexed) apply() Launch {
+func (d *indexed) apply(what application) Launch {
 	tune := flatTuning(d.t)
-	m := newMaker(string(d.op), d.t, tune.local)
+	m := newMaker(string(d.op)+[]string{"", "_parts", "_join"}[what], d.t, tune.local)
 	add := d.op == graph.OpIndexedAdd
 	raw := !add && d.u.Type == d.out.Type
 	targets := Merge(d.targets, d.atTarget...)
@@ -326,61 +396,112 @@ func (d *indexed) apply() Launch {
 		}
 		return m.Pointer(name, element(x.Type), false, 0), m.scalar(name+".base", r, immInt(base))
 	}
-	from, fromBase := pointer("u", d.u, indexedU, lead.Maps[0], slice.Maps[2])
-	var under kernel.Ptr
-	var underBase kernel.Value
-	if add {
+	var from, under, to kernel.Ptr
+	var fromBase, underBase kernel.Value
+	if what != joinParts {
+		from, fromBase = pointer("u", d.u, indexedU, lead.Maps[0], slice.Maps[2])
+	}
+	if add && what != gatherParts {
 		under, underBase = pointer("x", d.x, indexedX, targets.Maps[1], slice.Maps[1])
 	}
-	m.args = append(m.args, Arg{Kind: Addr, Slot: indexedOut})
-	m.access = append(m.access, Access{Slot: indexedOut, Hi: uint64(d.out.Shape.Size() * d.out.Type.Size()), Write: true})
-	to := m.Pointer("out", element(d.out.Type), true, 0)
+	if what != gatherParts {
+		m.args = append(m.args, Arg{Kind: Addr, Slot: indexedOut})
+		m.access = append(m.access, Access{Slot: indexedOut, Hi: uint64(d.out.Shape.Size() * d.out.Type.Size()), Write: true})
+		to = m.Pointer("out", element(d.out.Type), true, 0)
+	}
 	target, inSlice, inLead := m.index(targets), m.index(slice), m.index(lead)
 	f, via := d.fold()
+	var parts []kernel.Ptr
+	if what != inOne {
+		for k, mem := range f.parts {
+			m.args = append(m.args, Arg{Kind: Addr, Slot: d.partSlot + k})
+			m.access = append(m.access, Access{Slot: d.partSlot + k, Hi: uint64(d.u.Shape.Size() * mem.Size()), Write: what == gatherParts})
+			parts = append(parts, m.Pointer("parts", mem, what == gatherParts, 0))
+		}
+	}
 
 	GridStride(m.Builder, tune.local, count, func(unit kernel.Value) {
 		p, w := width.DivMod(m.Builder, unit)
-		i := u.at(p)
-		key := u.key(i)
+		key := u.key(u.at(p))
+		s := inSlice.Offsets(w)
+		// read yields element w of an update.
+		read := func(i kernel.Value) kernel.Value {
+			return m.Load(from, m.Add(m.Add(inLead.Offsets(i)[0], s[2]), fromBase))
+		}
+		if what == gatherParts {
+			m.If(u.begins(p, key), func() {
+				acc := newSum(m.Builder, f, via)
+				u.part(p, key, func(i kernel.Value) { acc.step(read(i), d.u.Type) })
+				for k, v := range acc.get() {
+					m.Store(parts[k], unit, v)
+				}
+			}, nil)
+			return
+		}
 		m.If(u.owner(p, key), func() {
-			place := ResizeInt(m.Builder, key, graph.U32, r)
-			t, s := target.Offsets(place), inSlice.Offsets(w)
+			t := target.Offsets(ResizeInt(m.Builder, key, graph.U32, r))
 			dst := m.Add(t[0], s[0])
-			// read yields element w of an update.
-			read := func(i kernel.Value) kernel.Value {
-				at := m.Add(m.Add(inLead.Offsets(i)[0], s[2]), fromBase)
-				return m.Load(from, at)
+			if !add {
+				v := read(u.at(p))
+				if !raw {
+					v = m.stored(v, d.u.Type, d.out.Type)
+				}
+				m.Store(to, dst, v)
+				return
 			}
-			switch {
-			case raw:
-				m.Store(to, dst, read(i))
-			case !add:
-				m.Store(to, dst, m.stored(read(i), d.u.Type, d.out.Type))
-			default:
-				var acc []kernel.Var
-				get := func() (vs []kernel.Value) {
-					for _, v := range acc {
-						vs = append(vs, m.Get(v))
+			acc := newSum(m.Builder, f, via)
+			if what == inOne {
+				u.each(p, key, func(i kernel.Value) { acc.step(read(i), d.u.Type) })
+			} else {
+				u.eachPart(p, key, func(q kernel.Value) {
+					at := m.Add(m.Mul(q, width.Extent()), w)
+					var vs []kernel.Value
+					for _, ptr := range parts {
+						vs = append(vs, m.Load(ptr, at))
 					}
-					return vs
-				}
-				step := func(v kernel.Value, t graph.Type) {
-					v = Convert(m.Builder, Widen(m.Builder, t, v), t, via)
-					for k, n := range f.step(m.Builder, get(), []kernel.Value{v}, 0) {
-						m.Set(acc[k], n)
-					}
-				}
-				for _, v := range f.ident(m.Builder) {
-					acc = append(acc, m.NewVar(v))
-				}
-				u.each(p, key, func(i kernel.Value) { step(read(i), d.u.Type) })
-				at := m.Add(m.Add(t[1], s[1]), underBase)
-				step(m.Load(under, at), d.x.Type)
-				m.Store(to, dst, Narrow(m.Builder, d.out.Type, f.final(m.Builder, get())))
+					acc.set(f.join(m.Builder, acc.get(), vs))
+				})
 			}
+			acc.step(m.Load(under, m.Add(m.Add(t[1], s[1]), underBase)), d.x.Type)
+			m.Store(to, dst, Narrow(m.Builder, d.out.Type, f.final(m.Builder, acc.get())))
 		}, nil)
 	})
 	return m.launch(flatGrid(tune, d.updates*slice.Count))
+}
+
+// sum is the accumulator of a fold whose elements are brought to type via.
+type sum struct {
+	*kernel.Builder
+	f    fold
+	via  graph.Type
+	vars []kernel.Var
+}
+
+func newSum(b *kernel.Builder, f fold, via graph.Type) *sum {
+	s := &sum{Builder: b, f: f, via: via}
+	for _, v := range f.ident(b) {
+		s.vars = append(s.vars, b.NewVar(v))
+	}
+	return s
+}
+
+func (s *sum) get() (vs []kernel.Value) {
+	for _, v := range s.vars {
+		vs = append(vs, s.Get(v))
+	}
+	return vs
+}
+
+func (s *sum) set(vs []kernel.Value) {
+	for k, v := range vs {
+		s.Set(s.vars[k], v)
+	}
+}
+
+// step takes in what a load of an element of type t yielded.
+func (s *sum) step(v kernel.Value, t graph.Type) {
+	v = Convert(s.Builder, Widen(s.Builder, t, v), t, s.via)
+	s.set(s.f.step(s.Builder, s.get(), []kernel.Value{v}, 0))
 }
 
 // fold gathers updates, brought to type via. In F64 it is exactly what Nx.BinaryBackend does.

@@ -3,6 +3,7 @@ package shaders
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"nxvk/graph"
@@ -70,13 +71,29 @@ func TestWide(t *testing.T) {
 		},
 		"concatenate": func() (*Plan, error) { return Concat(target, []Operand{x, x}, spec(5, 14, 3), 1) },
 		"iota":        func() (*Plan, error) { return Iota(target, spec(5, 7, 3), 1) },
-		"eye":         func() (*Plan, error) { return Eye(target, spec(5, 7, 3)) },
+		"gather": func() (*Plan, error) {
+			return Gather(target, x, Operand{Spec: spec(3, 2), Layout: graph.Layout{Strides: []int{0, 0}}}, spec(3, 7), []int{0, 2})
+		},
+		"take_along_axis": func() (*Plan, error) {
+			return TakeAlongAxis(target, x, Operand{Spec: spec(5, 2, 3), Layout: graph.Layout{Strides: []int{0, 0, 0}}}, spec(5, 2, 3), 1)
+		},
+		"indexed_add": func() (*Plan, error) {
+			u := Operand{Spec: spec(20, 5, 3), Layout: graph.Contiguous(graph.Shape{20, 5, 3})}
+			return IndexedAdd(target, x, Operand{Spec: spec(20, 1), Layout: graph.Layout{Strides: []int{0, 0}}}, u, spec(5, 7, 3), []int{1})
+		},
+		"eye": func() (*Plan, error) { return Eye(target, spec(5, 7, 3)) },
 	}
-	slots := map[string]int{"add": 2, "add, in order": 2, "slice": 4, "pad": 2, "put_slice": 5, "concatenate": 2}
+	slots := map[string]int{"add": 2, "add, in order": 2, "slice": 4, "pad": 2, "put_slice": 5, "concatenate": 2, "gather": 2, "take_along_axis": 2, "indexed_add": 3}
 	for name, make := range cases {
 		operands := [][]byte{data, data, start, start, start}[:slots[name]]
 		if name == "slice" {
 			operands = [][]byte{data, start, start, start}
+		}
+		switch name {
+		case "gather", "take_along_axis":
+			operands = [][]byte{data, start}
+		case "indexed_add":
+			operands = [][]byte{data, start, slices.Repeat(data, 2)}
 		}
 		var results [2][]byte
 		for i, from := range []int{1 << 31, 2} {
