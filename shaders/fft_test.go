@@ -259,3 +259,68 @@ func bigRoot(k, n int) (re, im float64) {
 	}
 	return clean(sum[0]), clean(sum[1])
 }
+
+// Long transforms are as exact as the types allow: their results, at a few places, are held to sums with exact products.
+func TestLongFFT(t *testing.T) {
+	d := devtest.Open(t)
+	rng := rand.New(rand.NewPCG(75, 76))
+	for _, c := range []struct {
+		ty     graph.Type
+		length int
+	}{{graph.C64, 1 << 16}, {graph.C128, 1 << 16}, {graph.C64, 65537}, {graph.C128, 65537}, {graph.C128, 3 * 5 * 7 * 11 * 13}} {
+		worst := longFFT(t, d, rng, c.ty, c.length)
+		t.Logf("%v, length %d: off by %.2g of the root mean square of the results", c.ty, c.length, worst)
+		most := 0x1p-23
+		if c.ty == graph.C128 {
+			most = 0x1p-53 * math.Log2(float64(c.length))
+		}
+		if worst > most {
+			t.Errorf("%v, length %d: off by %g of the root mean square of the results, at most %g", c.ty, c.length, worst, most)
+		}
+	}
+}
+
+// longFFT is the largest error of results of one row, in units of their root mean square.
+func longFFT(t *testing.T, d *devtest.Device, rng *rand.Rand, ty graph.Type, n int) float64 {
+	t.Helper()
+	part := ty.Part()
+	x := newTensor(part, graph.Shape{n, 2}, graph.Contiguous(graph.Shape{n, 2}), func() uint64 { return graph.FromFloat(rng.NormFloat64(), part) })
+	spec := graph.Spec{Type: ty, Shape: graph.Shape{n}}
+	p, err := shaders.FFT(d.Target, graph.OpFFT, shaders.Operand{Spec: spec, Layout: graph.Contiguous(spec.Shape)}, spec, 0, n, testEps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := d.Plan(t, p, [][]byte{x.buf}, n*ty.Size())[0]
+	norm := 0.0
+	for _, e := range x.elems {
+		norm += number(e, part) * number(e, part)
+	}
+	worst := 0.0
+	for range 12 {
+		k := rng.IntN(n)
+		var re, im pairSum
+		for i := range n {
+			a, b := number(x.elems[2*i], part), number(x.elems[2*i+1], part)
+			c, s := shaders.ExactRoot(int(int64(i)*int64(k)%int64(n)), n)
+			re.add(a, c)
+			re.add(-b, s)
+			im.add(a, s)
+			im.add(b, c)
+		}
+		e := math.Hypot(number(elemAt(got, 2*k, part), part)-re.hi-re.lo, number(elemAt(got, 2*k+1, part), part)-im.hi-im.lo)
+		worst = max(worst, e/math.Sqrt(norm))
+	}
+	return worst
+}
+
+// pairSum sums exact products in two f64.
+type pairSum struct{ hi, lo float64 }
+
+func (s *pairSum) add(x, y float64) {
+	p := x * y
+	e := math.FMA(x, y, -p)
+	t := s.hi + p
+	z := t - s.hi
+	e += (s.hi - (t - z)) + (p - z)
+	s.hi, s.lo = t, s.lo+e
+}
