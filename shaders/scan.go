@@ -31,7 +31,10 @@ func Scan(t kernel.Target, op graph.Op, x Operand, out graph.Spec, axis int, rev
 		if op != graph.OpCumulativeProduct || x.Type != out.Type {
 			return nil, &Unsupported{op, out.Type, "there is no kernel of complex numbers"}
 		}
-		s.fold = complexProduct(t, out.Type.Part())
+		if !t.F64 {
+			return nil, &Unsupported{op, out.Type, "the device lacks f64, which products of pairs take"}
+		}
+		s.fold = complexProduct(out.Type.Part())
 		s.pairs = true
 		s.place(axis, reverse)
 		return s.plan(), nil
@@ -200,13 +203,10 @@ func signedZeros(f fold, out graph.Type) fold {
 	return f
 }
 
-// complexProduct multiplies complex numbers of the given parts, in f64 where the device has it. Its accumulator
-// says whether it has an element yet: 1+0i would not leave an infinity as it is.
-func complexProduct(t kernel.Target, part graph.Type) fold {
-	r := RegOf(part)
-	if t.F64 {
-		r = kernel.F64
-	}
+// complexProduct multiplies complex numbers of the given parts, in f64. Its accumulator says whether it has an
+// element yet: 1+0i would not leave an infinity as it is.
+func complexProduct(part graph.Type) fold {
+	const r = kernel.F64
 	join := func(b *kernel.Builder, x, y []kernel.Value) []kernel.Value {
 		re := b.Sub(b.Mul(x[0], y[0]), b.Mul(x[1], y[1]))
 		im := b.Add(b.Mul(x[0], y[1]), b.Mul(x[1], y[0]))
