@@ -172,8 +172,16 @@ func TestTier(t *testing.T) {
 	if tier := TierOf(small, graph.Node{Op: "add", Spec: s(graph.F64).Spec}, []graph.Param{s(graph.F64), s(graph.F64)}); tier != Host {
 		t.Errorf("f64 without f64: %v", tier)
 	}
-	if tier := TierOf(small, graph.Node{Op: "add", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32), s(graph.S64)}); tier != Device {
+	if tier := TierOf(small, graph.Node{Op: "add", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32), s(graph.S16)}); tier != Device {
+		t.Errorf("f32 + s16: %v", tier)
+	}
+	// f32 would round the operand first.
+	if tier := TierOf(small, graph.Node{Op: "add", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32), s(graph.S64)}); tier != Host {
 		t.Errorf("f32 + s64: %v", tier)
+	}
+	value := graph.Param{Spec: graph.Spec{Type: graph.S32}, ByValue: true}
+	if tier := TierOf(small, graph.Node{Op: "add", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32), value}); tier != Device {
+		t.Errorf("f32 + a number: %v", tier)
 	}
 	if tier := TierOf(small, graph.Node{Op: "no_such_op", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32)}); tier != None {
 		t.Errorf("an unknown op: %v", tier)

@@ -4,11 +4,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"nxvk/graph"
 	"nxvk/host"
 	"nxvk/kernel"
+	"nxvk/shaders"
 	"nxvk/test/devtest"
 )
 
@@ -153,11 +155,31 @@ func runGraph(t *testing.T, m machine, g *graph.Graph, in []laidOut) []tensor {
 	if err := Check(p); err != nil {
 		t.Fatalf("%v\n%v%v", err, g, p)
 	}
+	wantHost(t, m.Target, g, p)
 	out, err := execute(t, m, p, in)
 	if err != nil {
 		t.Fatalf("%v\n%v%v", err, g, p)
 	}
 	return out
+}
+
+// wantHost wants the processor to run an elementwise operation for which the device lacks a type, and
+// no other, but what f32 would round. g is that operation alone; other graphs are let through.
+func wantHost(t *testing.T, d kernel.Target, g *graph.Graph, p *Program) {
+	t.Helper()
+	if len(g.Nodes) > 1 || !graph.Elementwise(g.Nodes[0].Op) {
+		return
+	}
+	n := &g.Nodes[0]
+	missing, open := !shaders.Has(d, n.Type), false
+	for _, r := range n.In {
+		missing = missing || !shaders.Has(d, g.Params[r].Type)
+		open = open || g.Params[r].ByValue // a small number does with another type
+		open = open || !d.F64 && n.Type.Float() && g.Params[r].Type != n.Type
+	}
+	if on := p.HostOps(); slices.Contains(on, n.Op) != missing && !open {
+		t.Fatalf("%s: the processor runs %v, the device lacks a type: %v\n%v", n.Op, on, missing, g)
+	}
 }
 
 // execute runs a Program on a machine.

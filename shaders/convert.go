@@ -272,7 +272,7 @@ func intToFloat(b *kernel.Builder, v kernel.Value, from, to graph.Type) kernel.V
 	case b.T.F64:
 		return Convert(b, b.Opaque(IntToF(b, v, from, kernel.F64)), graph.F64, to)
 	}
-	// The magnitude's top 32 bits, the lowest of them sticky, then one rounding for f32 and, with 24 bits
+	// First to the 53 bits of f64, which is how Nx gets there. Then the magnitude's top 32 bits, the lowest of them sticky, then one rounding for f32 and, with 24 bits
 	// kept by truncation and a sticky bit, one for bf16.
 	t := b.TypeOf(v)
 	neg := b.ConstBool(false)
@@ -280,6 +280,9 @@ func intToFloat(b *kernel.Builder, v kernel.Value, from, to graph.Type) kernel.V
 	if from.Signed() {
 		neg = b.Cmp(kernel.SLt, v, b.Zero(t))
 		mag = b.Select(neg, b.Sub(b.Zero(t), v), v)
+	}
+	if t == kernel.I64 {
+		mag = roundTo53(b, mag)
 	}
 	top, scale := mag, b.ConstFloat(kernel.F32, 1)
 	if t == kernel.I64 {
@@ -301,6 +304,19 @@ func intToFloat(b *kernel.Builder, v kernel.Value, from, to graph.Type) kernel.V
 	}
 	f := b.Mul(b.Conv(kernel.UToF, kernel.F32, top), scale)
 	return b.Select(neg, b.Un(kernel.FNeg, f), f)
+}
+
+// roundTo53 rounds an I64, taken as unsigned, to 53 significant bits, ties to even. What would be 2^64 becomes the
+// largest number below, which later roundings to f32 or less take there.
+func roundTo53(b *kernel.Builder, mag kernel.Value) kernel.Value {
+	hi := b.Conv(kernel.Wrap, kernel.I32, b.ShrUI(mag, 53)) // the bits beyond
+	sh := b.Conv(kernel.ZExt, kernel.I64, b.Sub(b.I32(32), b.Select(b.Cmp(kernel.IEq, hi, b.I32(0)), b.I32(32), b.Un(kernel.Clz, hi))))
+	one := b.ConstInt(kernel.I64, 1)
+	last := b.And(b.Bin(kernel.ShrU, mag, sh), one)
+	below := b.Sub(b.Bin(kernel.Shl, one, sh), one)
+	sum := b.Add(mag, b.Add(b.ShrUI(below, 1), b.And(last, below)))
+	rounded := b.And(sum, b.Not(below))
+	return b.Select(b.Cmp(kernel.ULt, sum, mag), b.ConstInt(kernel.I64, -1), rounded)
 }
 
 // OddF32 rounds an F64 to F32 to odd: a later rounding to 22 bits or fewer is as if it were the only one.

@@ -157,6 +157,11 @@ func newContraction(t kernel.Target, a, b Operand, out graph.Spec, at graph.Attr
 	if err := needTypes(t, graph.OpDot, a.Type, b.Type, out.Type); err != nil {
 		return nil, err
 	}
+	for _, x := range []graph.Type{a.Type, b.Type} {
+		if out.Type.Float() && !t.F64 && !exactIn(x, kernel.F32) {
+			return nil, &Unsupported{graph.OpDot, x, "without f64 its operand would be rounded first"}
+		}
+	}
 	sa, sb := stridesOf(a), stridesOf(b)
 	pair := func(what string, as, bs []int) ([]axis, error) {
 		if len(as) != len(bs) {

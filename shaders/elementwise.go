@@ -73,6 +73,9 @@ func Elementwise(t kernel.Target, r *Region) (*Plan, error) {
 		if err := needTypes(t, n.Op, n.Type); err != nil {
 			return nil, err
 		}
+		if err := r.needExact(t, n); err != nil {
+			return nil, err
+		}
 	}
 	g := newElementwise(t, r)
 	g.declare()
@@ -83,6 +86,39 @@ func Elementwise(t kernel.Target, r *Region) (*Plan, error) {
 	grid[0] = min(grid[0], uint32(tune.most))
 	return &Plan{Launches: []Launch{g.launch(grid)}}, nil
 }
+
+// needExact wants a device without f64 to hold the operands of float arithmetic as they are: f32 would round large
+// integers before the operation does. Numbers that come with the call are let through, since most of them are small.
+func (r *Region) needExact(t kernel.Target, n RegionNode) error {
+	if t.F64 || !n.Type.Float() || !roundedOps[n.Op] {
+		return nil
+	}
+	for _, i := range n.In {
+		x := r.typeOf(i)
+		if i < len(r.In) && r.In[i].ByValue {
+			continue
+		}
+		if !exactIn(x, kernel.F32) || exactOps[n.Op] && significand(x) > significand(n.Type) {
+			return &Unsupported{n.Op, x, "without f64 its operand would be rounded first"}
+		}
+	}
+	return nil
+}
+
+// exactOps are the operations whose results are Nx's to the last bit, beside those that only choose or convert.
+var exactOps = map[graph.Op]bool{"add": true, "subtract": true, "multiply": true, "divide": true, "sqrt": true}
+
+// roundedOps are those that compute in floats, and round.
+var roundedOps = func() map[graph.Op]bool {
+	m := map[graph.Op]bool{"pow": true, "atan2": true, "remainder": true}
+	for _, op := range graph.Unary[:23] { // exp to erf_inv
+		m[op] = true
+	}
+	for op := range exactOps {
+		m[op] = true
+	}
+	return m
+}()
 
 func (r *Region) typeOf(v int) graph.Type {
 	if v < len(r.In) {

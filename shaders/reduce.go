@@ -53,6 +53,9 @@ func checkReduce(t kernel.Target, op graph.Op, x Operand, out graph.Spec, axes [
 	if err := needTypes(t, op, x.Type, out.Type); err != nil {
 		return err
 	}
+	if out.Type.Float() && !t.F64 && !exactIn(x.Type, kernel.F32) {
+		return &Unsupported{op, x.Type, "without f64 its operand would be rounded first"}
+	}
 	n := 1
 	for k, d := range x.Shape {
 		if !slices.Contains(axes, k) {
