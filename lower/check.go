@@ -49,6 +49,14 @@ func Check(p *Program) error {
 			written[a.Buf] = written[a.Buf] || a.Write
 		}
 	}
+	for i, b := range p.Bounds {
+		if b.Flag < 0 || b.Flag >= len(p.Bufs) || p.Bufs[b.Flag].Kind != BufFlag {
+			return fmt.Errorf("program: check %d is told by buffer %d, which is no flag", i, b.Flag)
+		}
+		if b.Index < 0 || b.Index >= len(p.Bufs) {
+			return fmt.Errorf("program: check %d is of buffer %d of %d", i, b.Index, len(p.Bufs))
+		}
+	}
 	return checkOuts(p, written)
 }
 

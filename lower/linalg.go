@@ -16,6 +16,9 @@ func init() {
 // preferHostLinalg reports whether matrices go to the processor though kernels could take them: to a device that is a
 // processor itself, unless the batch is large enough to fill its vectors.
 func preferHostLinalg(n *graph.Node, in []graph.Spec, t kernel.Target) bool {
+	if n.Op == graph.OpCholesky && blockedCholesky(n, in[0], t) {
+		return false
+	}
 	return t.Class == kernel.CPU && !shaders.LinalgPays(n.Op, in[0].Shape)
 }
 

@@ -163,3 +163,42 @@ func TestSingularSystemsFail(t *testing.T) {
 		}
 	}
 }
+
+// A matrix in blocks has the factor that it has as a whole, but for rounding.
+func TestBlockedCholesky(t *testing.T) {
+	r := rand.New(rand.NewSource(5))
+	const n = 150
+	for _, ty := range []graph.Type{graph.F32, graph.F64} {
+		m := onDevice(t)
+		m.Class = kernel.Discrete
+		spec := graph.Spec{Type: ty, Shape: graph.Shape{2, n, n}}
+		x := tensor{Spec: spec, bits: make([]uint64, spec.Shape.Size())}
+		for b := range 2 {
+			for i := range n {
+				for j := range i + 1 {
+					v := r.NormFloat64()
+					if i == j {
+						v = 2 * n
+					}
+					bits := graph.FromFloat(v, ty)
+					x.bits[b*n*n+i*n+j], x.bits[b*n*n+j*n+i] = bits, bits
+				}
+			}
+		}
+		in := []laidOut{layOut(x, graph.Contiguous(spec.Shape))}
+		g := &graph.Graph{Params: []graph.Param{{Spec: spec}}}
+		g.Nodes, g.Outs = graph.One(graph.Node{Op: graph.OpCholesky, In: []graph.Ref{0}, Spec: spec}, 1)
+		p, err := Lower(g, m.Target)
+		if err != nil || len(p.HostOps()) > 0 {
+			t.Fatalf("%v, on the processor: %v", err, p.HostOps())
+		}
+		got, want := runGraph(t, m, g, in)[0], hostEval(t, g, in)[0]
+		tol := map[graph.Type]float64{graph.F32: 1e-5, graph.F64: 1e-13}[ty]
+		for i := range want.bits {
+			a, b := graph.ToFloat(got.bits[i], ty), graph.ToFloat(want.bits[i], ty)
+			if !(math.Abs(a-b) <= tol*math.Sqrt(2*n)) {
+				t.Fatalf("%v: element %d is %g, want %g", ty, i, a, b)
+			}
+		}
+	}
+}

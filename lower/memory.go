@@ -95,6 +95,10 @@ func (l *lowering) renumber(owner []int) {
 			}
 		}
 	}
+	for i := range p.Bounds {
+		b := &p.Bounds[i]
+		b.Flag, b.Index = to(b.Flag), to(b.Index)
+	}
 	for i := range p.Outs {
 		p.Outs[i].Buf = to(p.Outs[i].Buf)
 	}

@@ -133,7 +133,7 @@ func (g *linalg) solve() (*Plan, error) {
 	size := g.cols
 	most := 16
 	if g.d.Class != kernel.CPU {
-		left := g.d.MaxShared - (size*size+255)&^255*g.t.Size() - 4096
+		left := g.d.MaxShared - capacity(size*size)*g.t.Size() - 1024
 		most = max(1, min(16, left/(8*size+g.t.Size()*size+1)))
 	}
 	cols, tile := g.sides(most)

@@ -130,6 +130,29 @@ func (c *matrixCase) onHost(data [][]byte) ([]host.Tensor, error) {
 	return host.Run(&c.node, in)
 }
 
+// Matrices that take the largest workgroups, and many right sides.
+func TestLargerLinalg(t *testing.T) {
+	d := devtest.Open(t)
+	target := d.Target
+	target.Class = kernel.Discrete
+	r := rand.New(rand.NewPCG(2, 0))
+	for _, op := range shaders.LinalgOps {
+		for _, typ := range []graph.Type{graph.F32, graph.F64} {
+			n := 30
+			if typ == graph.F32 {
+				n = 48
+			}
+			at := graph.Attrs{Eps: 1e-4, MaxIter: 100, Solve: graph.Solve{Right: op == graph.OpTriangularSolve, Transform: graph.Transpose}}
+			c := newMatrixCase(op, typ, 2, n, n, 35, at)
+			plan, err := shaders.Linalg(target, &c.node, c.t, c.in)
+			if err != nil {
+				t.Fatalf("%v: %v", c, err)
+			}
+			c.check(t, plan, r, 0, c.String())
+		}
+	}
+}
+
 // TestLinalg holds device, interpreter and host to one another, bit for bit, on both kinds of device.
 func TestLinalg(t *testing.T) {
 	d := devtest.Open(t)
@@ -157,10 +180,11 @@ func TestLinalg(t *testing.T) {
 					run(newMatrixCase(op, typ, batch, s.n, s.n, s.cols, graph.Attrs{}))
 				}
 				run(newMatrixCase(graph.OpEigh, typ, batch, s.n, s.n, 0, graph.Attrs{Eps: 1e-4, MaxIter: 1000}))
-				for mode := range 8 {
-					at := graph.Attrs{Solve: graph.Solve{Upper: mode&1 != 0, Right: mode&2 != 0, Transform: graph.Transform(mode >> 2)}}
-					run(newMatrixCase(graph.OpTriangularSolve, typ, batch, s.n, s.n, s.cols, at))
-				}
+			}
+			for mode := range 12 {
+				s := square[mode%len(square)]
+				at := graph.Attrs{Solve: graph.Solve{Upper: mode&1 != 0, Right: mode&2 != 0, Transform: graph.Transform(mode / 4)}}
+				run(newMatrixCase(graph.OpTriangularSolve, typ, 1+mode, s.n, s.n, s.cols, at))
 			}
 			for i, s := range any {
 				batch := []int{1, 3, 11}[i%3]

@@ -84,13 +84,20 @@ func (k *matrixKernel) array(mem kernel.Mem, size int) *array {
 	return a
 }
 
+// capacity is what is reserved for an array of n elements: few sizes, so that shapes share kernels.
+func capacity(n int) int {
+	if n <= 512 {
+		return (n + 31) &^ 31
+	}
+	return (n + 255) &^ 255
+}
+
 // settle gives the arrays their places.
 func (k *matrixKernel) settle() error {
 	if !k.solo {
 		bytes := 0
 		for _, a := range k.arrays {
-			// Few sizes, so that shapes share kernels.
-			n := (a.size + 255) &^ 255
+			n := capacity(a.size)
 			bytes += n * a.mem.Size()
 			a.shared = k.SharedArray(a.mem, n)
 		}
