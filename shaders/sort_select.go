@@ -2,9 +2,10 @@ package shaders
 
 import "nxvk/kernel"
 
-// A few of the greatest of many need no sort. Each lane goes through a share of a row with a list of the best
-// that it has met, in order; lanes of a second launch go through these lists in the same way where there
-// are many; and what is left is ranked. Pairs of key and position are compared, so no order of visits shows.
+// A few of the greatest of many need no sort. On processors each lane goes through a share of a row with a list
+// of the best that it has met, in order; lanes of a second launch go through these lists in the same way
+// where there are many; and what is left is ranked. On GPUs workgroups sort tiles, and tiles of the best of
+// tiles. Pairs of key and position are compared, so no order of visits shows.
 
 // Selection pays up to selectMost results, where a row has selectLeast elements for each of them.
 const (
@@ -16,6 +17,9 @@ const (
 // selects reports whether the planner selects.
 func (s *sorting) selects() bool {
 	n := s.along.n
+	if s.t.Class != kernel.CPU && (s.wide || n <= bitonicLength || s.local() < selectMost) {
+		return false
+	}
 	return s.keep <= selectMost && n >= selectShort && n/s.keep >= selectLeast
 }
 
@@ -37,10 +41,22 @@ func (s *sorting) selection() *Plan {
 		p.Temps = append(p.Temps, uint64(rows*count)*uint64(s.keys.reg().Bits()/8), uint64(rows*count)*idx)
 		return candidates{keys: len(s.outs) + len(p.Temps) - 1, from: len(s.outs) + len(p.Temps), count: count}
 	}
-	want, least, few := 64, 16*s.keep, 8 // lanes; elements of each; lists that are ranked
 	if s.t.Class != kernel.CPU {
-		want, few = 1<<14, 32
+		var src *candidates
+		for count := n; ; {
+			share := (count + bitonicLength - 1) / bitonicLength
+			dst := lists(share)
+			p.Launches = append(p.Launches, s.bestOfTiles(src, dst, share))
+			src, count = &dst, dst.count
+			if share == 1 {
+				break
+			}
+		}
+		p.Launches = append(p.Launches, s.ranked(*src))
+		return p
 	}
+	const want, few = 64, 8 // lanes; lists that are ranked
+	least := 16 * s.keep    // elements of a lane
 	share := max(1, min(want/rows, n/least))
 	first := lists(share)
 	p.Launches = append(p.Launches, s.best(nil, first, share))
@@ -91,11 +107,7 @@ func (s *sorting) best(src *candidates, dst candidates, share int) Launch {
 	rows := axesSize(s.rows)
 	n, items, shares := k.number("n", count), k.number("items", rows*share), k.divisor("share", share)
 	keep := k.number("keep", s.keep)
-	// On processors a lane has a run of its own; on GPUs neighbours read neighbours.
-	length, step := k.number("length", (count+share-1)/share), k.index(1)
-	if s.t.Class != kernel.CPU {
-		step = shares.Extent()
-	}
+	length := k.number("length", (count+share-1)/share)
 	none := origin{k.ConstInt(s.keys.reg(), -1), k.index(-1)} // comes after all others
 	one, local := k.index(1), s.local()
 	lane := k.Add(k.Mul(k.toIndex(k.BuiltinValue(kernel.GroupX)), k.index(local)), k.toIndex(k.BuiltinValue(kernel.LocalX)))
@@ -116,12 +128,8 @@ func (s *sorting) best(src *candidates, dst candidates, share int) Launch {
 			base = k.Mul(r, n)
 		}
 		worstKey, worstFrom := k.NewVar(none.key), k.NewVar(none.from)
-		first, end := c, n
-		if s.t.Class == kernel.CPU {
-			first = k.Mul(c, length)
-			end = k.min(k.Add(first, length), n)
-		}
-		k.For(first, end, step, func(i kernel.Value) {
+		first := k.Mul(c, length)
+		k.For(first, k.min(k.Add(first, length), n), one, func(i kernel.Value) {
 			v := origin{from: i}
 			if src == nil {
 				v.key = s.keys.key(k.Builder, k.load(row, i))
