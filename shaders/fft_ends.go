@@ -182,7 +182,7 @@ func (k *fftKernel) chirps() *chirpTable {
 		return k.chirp
 	}
 	n := k.f.length
-	c := &chirpTable{k: k, t: kernel.I32}
+	c := &chirpTable{k: k, t: k.idx}
 	if n > squareMost {
 		c.t = kernel.I64
 	}
@@ -203,9 +203,6 @@ func (c *chirpTable) at(i kernel.Value) cpx {
 	_, rest := c.turn.DivMod(k.Builder, k.Mul(i, i))
 	if c.t == kernel.I64 && k.idx == kernel.I32 {
 		rest = k.Conv(kernel.Wrap, kernel.I32, rest)
-	}
-	if c.t == kernel.I32 && k.idx == kernel.I64 {
-		rest = k.Conv(kernel.ZExt, kernel.I64, rest)
 	}
 	return c.roots.at(rest)
 }

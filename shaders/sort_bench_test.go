@@ -57,6 +57,9 @@ func BenchmarkSort(b *testing.B) {
 		{"fft of 1024 rows of 1024 c64", row(graph.C64, 1024, 1024), fftOf(d, 1024, 1), []graph.Spec{row(graph.C64, 1024, 1024)}},
 		{"fft of 1024 columns of 1024 c64", row(graph.C64, 1024, 1024), fftOf(d, 1024, 0), []graph.Spec{row(graph.C64, 1024, 1024)}},
 		{"fft of 65536 rows of 16 c64", row(graph.C64, 65536, 16), fftOf(d, 16, 1), []graph.Spec{row(graph.C64, 65536, 16)}},
+		{"top 50 of 64 rows of 50257 f32", row(graph.F32, 64, 50257), func(x shaders.Operand) (*shaders.Plan, error) {
+			return shaders.TopK(d.Target, x, row(graph.F32, 64, 50), row(graph.S32, 64, 50))
+		}, []graph.Spec{row(graph.F32, 64, 50), row(graph.S32, 64, 50)}},
 		{"copy of 2^21 f32", row(graph.F32, 1<<21), func(x shaders.Operand) (*shaders.Plan, error) {
 			return shaders.Copy(d.Target, shaders.Leaf{Operand: x}, x.Spec)
 		}, []graph.Spec{row(graph.F32, 1<<21)}},
