@@ -105,6 +105,11 @@ func (f *fft) place(a int) error {
 		f.have = min(n, f.length/2+1)
 	}
 	if k := len(f.rows) - 1; k >= 0 && f.rows[k].n >= 8 {
+		if f.t.Class == kernel.CPU && f.length > 64 {
+			// Lanes side by side on rows find what other passes left side by side too.
+			f.columns = true
+			return nil
+		}
 		near := func(n int) int { return max(n, -n) }
 		f.columns = near(f.rows[k].stride[0]) < near(in[a]) && f.rows[k].stride[1] < out[a]
 	}
