@@ -263,9 +263,20 @@ func dotFold(t kernel.Target, a, b, out graph.Type, acc graph.Acc) dotFolding {
 func exactProduct(b *kernel.Builder, x, y kernel.Value) []kernel.Value {
 	p := b.Mul(x, y)
 	e := b.FmaExact(x, y, b.Un(kernel.FNeg, p))
-	// Beyond the range the error is noise.
-	ok := b.Cmp(kernel.FLt, b.Un(kernel.FAbs, e), b.Un(kernel.FAbs, p))
-	return []kernel.Value{p, b.Select(ok, e, b.Zero(b.TypeOf(e)))}
+	return []kernel.Value{p, productError(b, p, e)}
+}
+
+// productError is e, the rounding error of product p, where it is one: beyond the range it is noise (inf − inf, or a split
+// that overflowed), and of products so small that it is subnormal no device needs to know it.
+func productError(b *kernel.Builder, p, e kernel.Value) kernel.Value {
+	r := b.TypeOf(p)
+	least := b.ConstFloat(r, 0x1p-100)
+	if r == kernel.F64 {
+		least = b.ConstFloat(r, 0x1p-960)
+	}
+	size := b.Un(kernel.FAbs, p)
+	ok := b.And(b.Cmp(kernel.FLe, least, size), b.Cmp(kernel.FLt, b.Un(kernel.FAbs, e), size))
+	return b.Select(ok, e, b.Zero(r))
 }
 
 // dotRegister is the register type in which products of a float result are gathered.

@@ -1,6 +1,7 @@
 package shaders_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -198,20 +199,27 @@ func TestFFT(t *testing.T) {
 	}
 }
 
-// needF64 skips the test where the device lacks f64, in which transforms are computed.
-func needF64(t *testing.T) *devtest.Device {
+// withF64 is the device, if it has the f64 in which transforms are computed. On others it holds that they are the
+// processor's.
+func withF64(t *testing.T) *devtest.Device {
 	d := devtest.Open(t)
-	if !d.Target.F64 || !d.Target.I64 {
-		fmt.Println("SKIPPED", t.Name(), "the device lacks f64 or 64-bit integers")
-		t.SkipNow()
+	if d.Target.F64 {
+		return d
 	}
-	return d
+	var u *shaders.Unsupported
+	c := randomFFT(rand.New(rand.NewPCG(75, 76)), 12)
+	if _, err := c.plan(d.Target); !errors.As(err, &u) {
+		t.Fatalf("%v: without f64 it is the processor's, got %v", c, err)
+	}
+	return nil
 }
 
 // The device gives what the interpreter gives, in every form.
 func TestFFTOnDevice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(73, 74))
-	needF64(t)
+	if withF64(t) == nil {
+		return
+	}
 	for name, target := range deviceTargets(t) {
 		if name == "slow f64" {
 			continue // the same plans
@@ -273,7 +281,10 @@ func bigRoot(k, n int) (re, im float64) {
 
 // Long transforms are as exact as the types allow: their results, at a few places, are held to sums with exact products.
 func TestLongFFT(t *testing.T) {
-	d := needF64(t)
+	d := withF64(t)
+	if d == nil {
+		return
+	}
 	rng := rand.New(rand.NewPCG(75, 76))
 	for _, c := range []struct {
 		ty     graph.Type

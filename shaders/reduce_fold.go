@@ -237,9 +237,7 @@ func pairProduct(r kernel.Type, out graph.Type) fold {
 		if ylo != 0 {
 			e = b.Add(e, b.Mul(hi, ylo))
 		}
-		// Beyond the range the error is noise (inf − inf, or a split that overflowed).
-		e = b.Select(b.Cmp(kernel.FLt, b.Un(kernel.FAbs, e), b.Un(kernel.FAbs, p)), e, b.Zero(r))
-		return []kernel.Value{p, e}
+		return []kernel.Value{p, productError(b, p, e)}
 	}
 	return fold{
 		parts: []kernel.Mem{m, m},
