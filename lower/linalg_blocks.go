@@ -17,14 +17,14 @@ func choleskyBlock(t graph.Type) int {
 
 // blockedCholesky reports whether matrices are factored block by block: those too large for a kernel, where a device
 // multiplies much faster than the processor factors (measured: on an H200 from 128 columns on, on lavapipe
-// from 512).
+// from 768).
 func blockedCholesky(n *graph.Node, a graph.Spec, t kernel.Target) bool {
 	size := a.Shape[len(a.Shape)-1]
 	if a.Type.Complex() || n.Type.Complex() || !t.F64 {
 		return false
 	}
 	if t.Class == kernel.CPU {
-		return size >= 512
+		return size >= 768
 	}
 	return size > choleskyBlock(a.Type)
 }

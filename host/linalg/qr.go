@@ -9,34 +9,36 @@ func QR[F Float](a []F, m, n int, full bool, eps F) (q, r []F) {
 	}
 	r = append([]F(nil), a...)
 	q = identity[F](m, m)
-	v, qv := make([]F, m), make([]F, m)
+	v := make([]F, m)
 	sums := make([]float64, n)
 	for i := range reflections(m, n) {
 		scale := reflector(r, v, m, n, i, eps)
 		if scale == 0 {
 			continue
 		}
-		// R -= scale·v·(vᵀR)
-		clear(sums)
-		for k := i; k < m; k++ {
-			axpy(sums, float64(v[k]), r[k*n:(k+1)*n])
-		}
-		for k := i; k < m; k++ {
-			row := r[k*n : (k+1)*n]
-			for j, s := range sums {
-				row[j] -= F(scale * F(v[k]*F(s)))
+		// R -= scale·v·(vᵀR), by columns.
+		split(n, 2*(m-i), func(lo, hi int) {
+			sums := sums[lo:hi]
+			clear(sums)
+			for k := i; k < m; k++ {
+				axpy(sums, float64(v[k]), r[k*n+lo:k*n+hi])
 			}
-		}
-		// Q -= scale·(Qv)·vᵀ
-		for k := range m {
-			qv[k] = dot(q[k*m+i:(k+1)*m], v[i:])
-		}
-		for k := range m {
-			row := q[k*m : (k+1)*m]
-			for j := i; j < m; j++ {
-				row[j] -= F(scale * F(qv[k]*v[j]))
+			for k := i; k < m; k++ {
+				row := r[k*n+lo : k*n+hi]
+				for j, s := range sums {
+					row[j] -= F(scale * F(v[k]*F(s)))
+				}
 			}
-		}
+		})
+		// Q -= scale·(Qv)·vᵀ, by rows.
+		split(m, 2*(m-i), func(lo, hi int) {
+			dots(q, m, i, lo, hi, v[i:], func(k int, f F) {
+				row := q[k*m+i : (k+1)*m]
+				for j, x := range v[i:] {
+					row[j] -= F(scale * F(f*x))
+				}
+			})
+		})
 	}
 	if inner := min(m, n); !full && inner < m {
 		q, r = columns(q, m, m, inner), r[:inner*n]

@@ -16,24 +16,51 @@ func abs[F Float](x F) F { return F(math.Abs(float64(x))) }
 func dot[F Float](x, y []F) F {
 	s := 0.0
 	for i, v := range x {
-		s += float64(v) * float64(y[i])
+		s += float64(float64(v) * float64(y[i]))
 	}
 	return F(s)
+}
+
+// dots calls f with the product of y and each row from lo to hi-1 of a matrix; row i is a[i·stride+from:], as long as
+// y. Four rows go side by side, since a sum waits for itself.
+func dots[F Float](a []F, stride, from, lo, hi int, y []F, f func(i int, s F)) {
+	i := lo
+	for ; i+4 <= hi; i += 4 {
+		at := i*stride + from
+		p, q, r, s := a[at:][:len(y)], a[at+stride:][:len(y)], a[at+2*stride:][:len(y)], a[at+3*stride:][:len(y)]
+		var ps, qs, rs, ss float64
+		for k, v := range y {
+			w := float64(v)
+			ps += float64(float64(p[k]) * w)
+			qs += float64(float64(q[k]) * w)
+			rs += float64(float64(r[k]) * w)
+			ss += float64(float64(s[k]) * w)
+		}
+		f(i, F(ps))
+		f(i+1, F(qs))
+		f(i+2, F(rs))
+		f(i+3, F(ss))
+	}
+	for ; i < hi; i++ {
+		f(i, dot(a[i*stride+from:][:len(y)], y))
+	}
 }
 
 // matmul is the product of a {m, k} and b {k, n}.
 func matmul[F Float](a, b []F, m, k, n int) []F {
 	out := make([]F, m*n)
-	sums := make([]float64, n)
-	for i := range m {
-		clear(sums)
-		for p, v := range a[i*k : (i+1)*k] {
-			axpy(sums, float64(v), b[p*n:(p+1)*n])
+	split(m, k*n, func(lo, hi int) {
+		sums := make([]float64, n)
+		for i := lo; i < hi; i++ {
+			clear(sums)
+			for p, v := range a[i*k : (i+1)*k] {
+				axpy(sums, float64(v), b[p*n:(p+1)*n])
+			}
+			for j, s := range sums {
+				out[i*n+j] = F(s)
+			}
 		}
-		for j, s := range sums {
-			out[i*n+j] = F(s)
-		}
-	}
+	})
 	return out
 }
 
@@ -81,16 +108,14 @@ const choleskyEps = 1e-10
 // Cholesky is the lower factor of a {n, n}. A matrix that is not positive definite yields NaN.
 func Cholesky[F Float](a []F, n int) []F {
 	l := make([]F, n*n)
-	for i := range n {
-		row := l[i*n : (i+1)*n]
-		for j := range i + 1 {
-			rest := a[i*n+j] - dot(row[:j], l[j*n:j*n+j])
-			if i == j {
-				row[j] = sqrt(rest)
-			} else {
-				row[j] = rest / (l[j*n+j] + F(choleskyEps))
-			}
-		}
+	for j := range n {
+		row := l[j*n : j*n+j]
+		pivot := sqrt(a[j*n+j] - dot(row, row))
+		l[j*n+j] = pivot
+		pivot += F(choleskyEps)
+		split(n-j-1, j, func(lo, hi int) {
+			dots(l, n, 0, j+1+lo, j+1+hi, row, func(i int, s F) { l[i*n+j] = (a[i*n+j] - s) / pivot })
+		})
 	}
 	return flushed(l, F(choleskyEps))
 }
@@ -118,16 +143,18 @@ func LU[F Float](a []F, n int) (perm []int) {
 			}
 		}
 		pivot := top[k]
-		for i := k + 1; i < n; i++ {
-			row := a[i*n : (i+1)*n]
-			if pivot != 0 {
-				row[k] /= pivot
+		split(n-k-1, n-k, func(lo, hi int) {
+			for i := k + 1 + lo; i < k+1+hi; i++ {
+				row := a[i*n : (i+1)*n]
+				if pivot != 0 {
+					row[k] /= pivot
+				}
+				f := row[k]
+				for j := k + 1; j < n; j++ {
+					row[j] -= F(f * top[j])
+				}
 			}
-			f := row[k]
-			for j := k + 1; j < n; j++ {
-				row[j] -= F(f * top[j])
-			}
-		}
+		})
 	}
 	return perm
 }

@@ -91,12 +91,14 @@ func svdGram[F Float](a []F, m, n, maxIter int) (u, s, v []F) {
 // gram is aᵀa.
 func gram[F Float](a []F, m, n int) []F {
 	sums := make([]float64, n*n)
-	for k := range m {
-		row := a[k*n : (k+1)*n]
-		for i, x := range row {
-			axpy(sums[i*n:(i+1)*n], float64(x), row)
+	split(n, m*n, func(lo, hi int) {
+		for k := range m {
+			row := a[k*n : (k+1)*n]
+			for i := lo; i < hi; i++ {
+				axpy(sums[i*n:(i+1)*n], float64(row[i]), row)
+			}
 		}
-	}
+	})
 	out := make([]F, n*n)
 	for i, x := range sums {
 		out[i] = F(x)
