@@ -13,13 +13,12 @@ func init() {
 	}
 }
 
-// preferHostLinalg reports whether matrices go to the processor though kernels could take them: to a device that is a
-// processor itself, unless the batch is large enough to fill its vectors.
+// preferHostLinalg reports whether matrices go to the processor though kernels could take them.
 func preferHostLinalg(n *graph.Node, in []graph.Spec, t kernel.Target) bool {
 	if n.Op == graph.OpCholesky && blockedCholesky(n, in[0], t) {
 		return false
 	}
-	return t.Class == kernel.CPU && !shaders.LinalgPays(n.Op, in[0].Shape)
+	return !shaders.LinalgPays(t, n, in[0].Shape)
 }
 
 // linalg brings the operands to the type that the operation computes in, row-major, and its results to theirs.

@@ -69,8 +69,13 @@ var paysUpTo = map[graph.Op]int{
 	graph.OpEigh: 4, graph.OpSVD: 4,
 }
 
-// LinalgPays reports whether a device that is a processor is the better place for op over matrices of shape a.
-func LinalgPays(op graph.Op, a graph.Shape) bool {
+// LinalgPays reports whether device d is the better place for n over matrices of shape a. GPUs take what fits their
+// kernels; but the many small steps of a full svd pay from a batch of 64 on (measured on an H200).
+func LinalgPays(d kernel.Target, n *graph.Node, a graph.Shape) bool {
 	lead := len(a) - 2
-	return a[:lead].Size() >= 256 && max(a[lead], a[lead+1]) <= paysUpTo[op]
+	batch := a[:lead].Size()
+	if d.Class != kernel.CPU {
+		return n.Op != graph.OpSVD || !n.Attrs.Full || batch >= 64
+	}
+	return batch >= 256 && max(a[lead], a[lead+1]) <= paysUpTo[n.Op]
 }

@@ -20,13 +20,13 @@ func TestLinalgPlaces(t *testing.T) {
 	}
 	d := devtest.Open(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, op := range shaders.LinalgOps {
+	for i, op := range append(shaders.LinalgOps, graph.OpSVD) {
 		for _, n := range []int{2, 4, 8, 16, 32, 48} {
 			for _, batch := range []int{1, 16, 256, 4096} {
 				if batch*n*n*n > 1<<25 || d.Target.Class == kernel.CPU && batch*n*n*n > 1<<21 {
 					continue
 				}
-				c := newMatrixCase(op, graph.F32, batch, n, n, 1, graph.Attrs{Eps: 1e-4, MaxIter: 100})
+				c := newMatrixCase(op, graph.F32, batch, n, n, 1, graph.Attrs{Eps: 1e-4, MaxIter: 100, Full: i == len(shaders.LinalgOps)})
 				plan, err := shaders.Linalg(d.Target, &c.node, c.t, c.in)
 				if err != nil {
 					t.Logf("%v: %v", c, err)

@@ -20,19 +20,7 @@ func (g *linalg) cholesky() (*Plan, error) {
 	}
 	zero, eps := k.I32(0), k.c(choleskyEps)
 	k.over(func() {
-		k.loop(zero, n, func(j kernel.Value) {
-			rest := func(i kernel.Value) kernel.Value {
-				sum := k.dot(zero, j, func(p kernel.Value) (kernel.Value, kernel.Value) {
-					return l.get(k.entry(i, p, n)), l.get(k.entry(j, p, n))
-				})
-				return k.Sub(x(k.problem, k.entry(i, j, n)), sum)
-			}
-			pivot := k.sqrt(rest(j))
-			k.single(func() { l.set(k.entry(j, j, n), pivot) })
-			divisor := k.Add(pivot, eps)
-			k.each(k.AddI(j, 1), n, func(i kernel.Value) { l.set(k.entry(i, j, n), k.div(rest(i), divisor)) })
-			k.sync()
-		})
+		k.factorCholesky(n, l, func(at kernel.Value) kernel.Value { return x(k.problem, at) })
 		k.each2(zero, n, zero, n, func(i, j kernel.Value) {
 			k.If(k.Cmp(kernel.ULe, j, i), func() {
 				to(k.problem, k.entry(i, j, n), k.flushed(l.get(k.entry(i, j, n)), eps))
@@ -42,6 +30,25 @@ func (g *linalg) cholesky() (*Plan, error) {
 		})
 	})
 	return k.plan(), nil
+}
+
+// factorCholesky leaves in l the lower factor of the matrix of n rows whose element at x yields. What stands above its
+// diagonal is not written.
+func (k *matrixKernel) factorCholesky(n kernel.Value, l *array, x func(at kernel.Value) kernel.Value) {
+	zero, eps := k.I32(0), k.c(choleskyEps)
+	k.loop(zero, n, func(j kernel.Value) {
+		rest := func(i kernel.Value) kernel.Value {
+			sum := k.dot(zero, j, func(p kernel.Value) (kernel.Value, kernel.Value) {
+				return l.get(k.entry(i, p, n)), l.get(k.entry(j, p, n))
+			})
+			return k.Sub(x(k.entry(i, j, n)), sum)
+		}
+		pivot := k.sqrt(rest(j))
+		k.single(func() { l.set(k.entry(j, j, n), pivot) })
+		divisor := k.Add(pivot, eps)
+		k.each(k.AddI(j, 1), n, func(i kernel.Value) { l.set(k.entry(i, j, n), k.div(rest(i), divisor)) })
+		k.sync()
+	})
 }
 
 // factor is the LU factorization of a matrix in a, with partial pivoting: the strict lower part of L, and U. perm is

@@ -1,14 +1,11 @@
 package shaders
 
-import (
-	"nxvk/graph"
-	"nxvk/kernel"
-)
+import "nxvk/kernel"
 
 // svd is by the eigenvectors of aᵀa, unless full matrices are wanted.
 func (g *linalg) svd() (*Plan, error) {
 	if g.n.Attrs.Full {
-		return nil, &Unsupported{graph.OpSVD, g.t, "there is no kernel for full matrices"}
+		return g.svdFull()
 	}
 	m, n := g.rows, g.cols
 	rowStep, colStep := n, 1 // of a as a tall matrix
@@ -46,27 +43,12 @@ func (g *linalg) svd() (*Plan, error) {
 	zero := k.I32(0)
 	k.over(func() {
 		a := func(r, c kernel.Value) kernel.Value { return x(k.problem, k.Add(k.Mul(r, step), k.Mul(c, across))) }
-		k.each(zero, j.n, func(c kernel.Value) {
-			any := k.NewVar(zero)
-			k.loop(zero, rows, func(r kernel.Value) {
-				k.Set(any, k.Select(k.Cmp(kernel.FNe, a(r, c), k.Zero(k.t)), k.I32(1), k.Get(any)))
-			})
-			filled.set(c, k.Get(any))
-		})
+		some := k.anything(filled, rows, j.n, a)
 		j.load(func(r, c kernel.Value) kernel.Value {
 			return k.dot(zero, rows, func(i kernel.Value) (kernel.Value, kernel.Value) { return a(i, r), a(i, c) })
 		})
 		k.sync()
-		some := k.NewVar(zero)
-		k.loop(zero, j.n, func(c kernel.Value) { k.Set(some, k.Or(k.Get(some), filled.get(c))) })
-		if n > 1 {
-			j.run()
-		} else {
-			k.single(func() { j.w.set(zero, j.a.get(zero)) })
-			k.single(func() { j.from.set(zero, zero); j.v.set(zero, k.c(1)) })
-			j.turned = k.NewVar(zero)
-			k.sync()
-		}
+		j.decompose(n)
 		root := func(c kernel.Value) kernel.Value {
 			w := j.w.get(c)
 			return k.sqrt(k.Select(k.Cmp(kernel.FLe, w, k.Zero(k.t)), k.Zero(k.t), w))
@@ -79,10 +61,9 @@ func (g *linalg) svd() (*Plan, error) {
 		})
 		k.sync()
 		least := k.Mul(tolerance, last.get(zero))
-		nothing := k.Cmp(kernel.IEq, k.Get(some), zero)
 		identity := func(r, c, v kernel.Value) kernel.Value {
 			one := k.Select(k.Cmp(kernel.IEq, r, c), k.c(1), k.Zero(k.t))
-			return k.Select(nothing, one, v)
+			return k.Select(some, v, one)
 		}
 		k.each(zero, j.n, func(c kernel.Value) { toS(k.problem, c, last.get(c)) })
 		k.each2(zero, j.n, zero, j.n, func(r, c kernel.Value) {
