@@ -9,7 +9,7 @@ ENV     := top=$(CURDIR); . scripts/env.sh;
 # purego has no C compiler to lean on under FreeBSD: the runtime's own fake cgo stands in.
 FAKECGO := -gcflags="github.com/ebitengine/purego/internal/fakecgo=-std"
 
-.PHONY: build test test-go test-elixir demo bench cross lint toolchain fuzz clean
+.PHONY: build test test-go test-elixir test-lesser demo bench cross lint toolchain fuzz clean
 
 build:
 	CGO_ENABLED=0 $(GO) build $(if $(filter freebsd,$(shell $(GO) env GOOS)),$(FAKECGO)) -trimpath -o $(BIN) ./cmd/nxvk_port
@@ -30,6 +30,10 @@ test-go: build
 
 test-elixir: build
 	$(ENV) NXVK_PORT=$(CURDIR)/$(BIN) scripts/test-elixir.sh
+
+# As on devices without f64, 64-, 16- or 8-bit integers or f16: each missing in turn, then all of them.
+test-lesser: build
+	$(ENV) NXVK_PORT=$(CURDIR)/$(BIN) scripts/test-lesser.sh
 
 demo: toolchain build
 	$(ENV) NXVK_PORT=$(CURDIR)/$(BIN) scripts/demo.sh

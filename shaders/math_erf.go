@@ -148,9 +148,48 @@ var (
 	erfInvTail    = []float64{-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682}
 )
 
-func (f *fp) erfInv(x val) val { return f.giles(x, f.log) }
+func (f *fp) erfInv(x val) val {
+	if !f.is64() {
+		return f.gilesPair(x)
+	}
+	return f.giles(x, f.log)
+}
 
 func (f *fp) erfInvWide(x val) val { return f.giles(x, f.logWide) }
+
+// gilesPair is giles for binary32 without binary64, in pairs: (1-x)(1+x) is 1-x², which a pair holds.
+func (f *fp) gilesPair(x val) val {
+	a := f.abs(x)
+	in := f.lt(a, f.c(1))
+	t := f.sel(in, x, f.c(0))
+	sq := f.twoMul(t, t)
+	v := f.addSingle(pair{f.neg(sq.h), f.neg(sq.l)}, f.c(1))
+	m, k := f.split(v.h)
+	g := f.fastTwoSum(f.sub(m, f.c(1)), f.mul(v.l, f.pow2(f.b.Sub(f.ci(0), k))))
+	w := f.logCore(g, k, false)
+	w = pair{f.neg(w.h), f.neg(w.l)}
+	central := f.lt(w.h, f.c(5))
+	root := f.sqrtPair(f.selPair(central, f.single(f.c(9)), w))
+	u := f.selPair(central, f.addSingle(w, f.c(-2.5)), f.addSingle(root, f.c(-3)))
+	constant := func(i int) pair {
+		c, d := erfInvCentral[i], erfInvTail[i]
+		low := func(c float64) val { return f.c(c - float64(float32(c))) }
+		return pair{f.sel(central, f.c(c), f.c(d)), f.sel(central, low(c), low(d))}
+	}
+	const plain = 3 // coefficients whose share is too small for pairs
+	p := constant(0)
+	for i := 1; i < len(erfInvCentral); i++ {
+		c := constant(i)
+		if i < plain {
+			p = f.single(f.mad(p.h, u.h, c.h))
+		} else {
+			p = f.addPair(f.mulPair(p, u), c)
+		}
+	}
+	y := f.sel(f.lt(a, f.c(0x1p-60)), f.mul(p.h, x), f.sum(f.mulSingle(p, t)))
+	y = f.sel(f.eq(a, f.c(1)), f.withSign(f.inf(1), x), f.sel(in, y, f.nan()))
+	return f.sel(f.eq(x, f.c(0)), f.c(0), y)
+}
 
 func (f *fp) giles(x val, log func(val) val) val {
 	w := f.neg(log(f.mul(f.sub(f.c(1), x), f.add(f.c(1), x))))
