@@ -178,3 +178,18 @@ func TestPack(t *testing.T) {
 		}
 	}
 }
+
+func TestSaturateBits(t *testing.T) {
+	for _, c := range []struct {
+		bits     uint64
+		from, to Type
+		want     uint64
+	}{
+		{1 << 40, S64, S32, math.MaxInt32}, {^uint64(1 << 40), S64, S32, 1 << 31}, {^uint64(0), S64, S32, math.MaxUint32}, {^uint64(0), U64, S32, math.MaxInt32},
+		{5, S64, S32, 5}, {^uint64(4), S64, U8, 0}, {300, S32, U8, 255}, {^uint64(0), U64, U64, ^uint64(0)}, {9, U8, S4, 7}, {0xf0, S8, S4, 0xf8},
+	} {
+		if got := SaturateBits(c.bits, c.from, c.to); got != c.want {
+			t.Errorf("%#x from %v to %v: got %#x, want %#x", c.bits, c.from, c.to, got, c.want)
+		}
+	}
+}

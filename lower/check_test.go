@@ -183,6 +183,27 @@ func TestTier(t *testing.T) {
 	if tier := TierOf(small, graph.Node{Op: "add", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32), value}); tier != Device {
 		t.Errorf("f32 + a number: %v", tier)
 	}
+	// Without 64-bit integers tensors of 8-byte elements are still moved, and starts of slices that come with the call are 64-bit.
+	narrow := testTargets["discrete"]
+	narrow.F64, narrow.I64 = false, false
+	start := graph.Param{Spec: graph.Spec{Type: graph.S64}, ByValue: true}
+	slice := graph.Node{Op: graph.OpSlice, Spec: graph.Spec{Type: graph.F32, Shape: graph.Shape{2}}, Attrs: graph.Attrs{Lengths: []int{2}, Strides: []int{1}}}
+	if tier := TierOf(narrow, slice, []graph.Param{s(graph.F32), start}); tier != Device {
+		t.Errorf("a slice from a 64-bit start: %v", tier)
+	}
+	reversed := s(graph.S64)
+	reversed.Layout = graph.Layout{Offset: 2, Strides: []int{-1}}
+	broadcast := graph.Node{Op: graph.OpBroadcast, Spec: graph.Spec{Type: graph.S64, Shape: graph.Shape{2, 3}}, Attrs: graph.Attrs{Axes: []int{1}}}
+	if tier := TierOf(narrow, broadcast, []graph.Param{reversed}); tier != Device {
+		t.Errorf("a broadcast of s64: %v", tier)
+	}
+	if tier := TierOf(narrow, graph.Node{Op: "add", Spec: s(graph.S64).Spec}, []graph.Param{s(graph.S64), s(graph.S64)}); tier != Host {
+		t.Errorf("s64 without s64: %v", tier)
+	}
+	large := graph.Param{Spec: graph.Spec{Type: graph.U8, Shape: graph.Shape{1 << 31}}}
+	if tier := TierOf(narrow, graph.Node{Op: "negate", Spec: large.Spec}, []graph.Param{large}); tier != Host {
+		t.Errorf("2^31 elements without 64-bit indices: %v", tier)
+	}
 	if tier := TierOf(small, graph.Node{Op: "no_such_op", Spec: s(graph.F32).Spec}, []graph.Param{s(graph.F32)}); tier != None {
 		t.Errorf("an unknown op: %v", tier)
 	}
