@@ -26,10 +26,14 @@ func TestTarget(t *testing.T) {
 		{"Intel(R) UHD Graphics", vkrt.ClassIntegrated, 0x8086, false, kernel.Integrated, false},
 	} {
 		info := vkrt.Info{Name: c.name, Class: c.class, VendorID: c.vendor}
-		info.F64, info.Storage8, info.MaxShared = c.f64, true, 1<<15
+		info.F64, info.I64, info.Storage8, info.MaxShared = c.f64, true, true, 1<<15
 		got := Target(info)
 		if got.Class != c.want || got.SlowF64 != c.slow || got.F64 != c.f64 || !got.Mem8 || got.Mem16 || got.MaxShared != 1<<15 {
 			t.Errorf("%s: %+v", c.name, got)
+		}
+		info.I64 = false // what is written out for f64 takes 64-bit integers
+		if got := Target(info); got.F64 || got.I64 || got.SlowF64 {
+			t.Errorf("%s without int64: %+v", c.name, got)
 		}
 	}
 }
