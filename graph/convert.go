@@ -101,6 +101,8 @@ func FromFloat(x float64, t Type) uint64 {
 	}
 }
 
+// Subnormals of F8 are read as the format has them, and as Nx prints them; Nx.BinaryBackend computes with numbers up to 2.5 times as large.
+
 // e4m3ToFloat reads 4 bits of exponent, 3 of fraction, and no infinities: all bits set but the sign is NaN.
 func e4m3ToFloat(b uint8) float64 {
 	sign := 1.0

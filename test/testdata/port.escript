@@ -41,10 +41,10 @@ main([Path]) ->
     Big = pattern(4 * 1024 * 1024),
     cast(Port, {upload, 7, u8, {byte_size(Big)}, Big}),
     {ok, Big} = call(Port, {read, 7, 0, byte_size(Big)}),
-    Iota = {iota, f64, {2048, 2048}, #{axis => 0}},
+    Iota = {iota, f32, {2048, 2048}, #{axis => 0}},
     cast(Port, {op, Iota, [], [30000]}),
     lists:foreach(fun(I) ->
-        cast(Port, {op, {dot, f64, {2048, 2048}, #{contract_a => [1], batch_a => [], contract_b => [0], batch_b => []}}, [I - 1, 30000], [I]})
+        cast(Port, {op, {dot, f32, {2048, 2048}, #{contract_a => [1], batch_a => [], contract_b => [0], batch_b => []}}, [I - 1, 30000], [I]})
     end, lists:seq(30001, 30040)),
     {ok, #{}} = call(Port, stats),
     io:format("~b~n", [Pid]),
