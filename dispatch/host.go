@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"nxvk/etf"
@@ -26,6 +28,9 @@ const readPiece = 8 << 20
 func (e *executor) onHost(s *step, ins []operand) error {
 	h := s.host
 	began := time.Now()
+	if err := fits(h); err != nil {
+		return err
+	}
 	if err := e.stream.Wait(); err != nil {
 		return err
 	}
@@ -60,6 +65,41 @@ func (e *executor) onHost(s *step, ins []operand) error {
 		t.total += time.Since(began)
 	}
 	return nil
+}
+
+// fits wants the operands of a step, and its results, to fit the machine's memory in the numbers that they are computed
+// as: who takes more is killed by the kernel. It is asked where they are large, of systems that tell.
+func fits(h *lower.HostStep) error {
+	const large, perElement = 1 << 24, 16
+	elements := h.Node.Shape.Size()
+	for _, s := range h.Node.More {
+		elements += s.Shape.Size()
+	}
+	for _, in := range h.In {
+		elements += in.Shape.Size()
+	}
+	if elements < large {
+		return nil
+	}
+	if free := memoryFree(); free > 0 && uint64(elements) > free/perElement {
+		return failf(string(h.Node.Op), ReasonMemory, "out of memory: %d elements on the processor, the machine has %d bytes free", elements, free)
+	}
+	return nil
+}
+
+// memoryFree is how much memory the machine has left, 0 where it does not say.
+func memoryFree() uint64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		var kib uint64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	return 0
 }
 
 // compute is host.Run. A bug in it fails the operation, not the port.

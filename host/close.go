@@ -18,9 +18,9 @@ func allClose(n *graph.Node, in []Tensor) Tensor {
 	var each Tensor
 	switch classOf(a.Type, b.Type) {
 	case integer:
-		t := mergeInts(a.Type, b.Type)
+		t := graph.MergeTypes(a.Type, b.Type)
 		unsigned := t == graph.U64
-		shift := 64 - width(t)
+		shift := 64 - t.Bits()
 		each = map2(s, a, b, false, func(x, y int64) int64 {
 			d := (x - y) << shift
 			if t.Signed() {
@@ -36,7 +36,7 @@ func allClose(n *graph.Node, in []Tensor) Tensor {
 			return boolean(c <= 0)
 		})
 	case float:
-		round := rounding(mergeFloats(a.Type, b.Type))
+		round := rounding(graph.MergeTypes(a.Type, b.Type))
 		rtol, atol := round(at.RTol), round(at.ATol)
 		each = map2(s, a, b, false, func(x, y float64) int64 {
 			switch {
@@ -48,11 +48,7 @@ func allClose(n *graph.Node, in []Tensor) Tensor {
 			return boolean(math.Abs(round(x-y)) <= round(atol+round(rtol*math.Abs(y))))
 		})
 	default:
-		part := graph.F32
-		if a.Type == graph.C128 || b.Type == graph.C128 || a.Type == graph.F64 || b.Type == graph.F64 {
-			part = graph.F64
-		}
-		round := rounding(part)
+		round := rounding(graph.MergeTypes(a.Type, b.Type).Part())
 		rtol, atol := round(at.RTol), round(at.ATol)
 		each = map2(s, a, b, false, func(x, y complex128) int64 {
 			nan := func(z complex128) bool { return real(z) != real(z) || imag(z) != imag(z) }
@@ -80,38 +76,4 @@ func rounding(t graph.Type) func(float64) float64 {
 		return func(x float64) float64 { return float64(float32(x)) }
 	}
 	return func(x float64) float64 { return graph.ToFloat(graph.FromFloat(x, t), t) }
-}
-
-// mergeFloats is the type that Nx computes real operands in, of which one at least is a float.
-func mergeFloats(a, b graph.Type) graph.Type {
-	switch {
-	case a == b || !b.Float():
-		return a
-	case !a.Float():
-		return b
-	case a.Size() > b.Size():
-		return a
-	case b.Size() > a.Size():
-		return b
-	}
-	return graph.F32
-}
-
-// mergeInts is the type that Nx computes integers in: a signed one of twice the width where signs differ, up to s64.
-func mergeInts(a, b graph.Type) graph.Type {
-	if a.Signed() != b.Signed() {
-		if b.Signed() {
-			a, b = b, a
-		}
-		w := max(width(a), min(64, 2*width(b)))
-		for _, t := range []graph.Type{graph.S2, graph.S4, graph.S8, graph.S16, graph.S32, graph.S64} {
-			if width(t) == w {
-				return t
-			}
-		}
-	}
-	if width(a) >= width(b) {
-		return a
-	}
-	return b
 }

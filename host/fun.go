@@ -118,9 +118,12 @@ func windowReduce(n *graph.Node, in []Tensor) ([]Tensor, error) {
 	x := as(graph.Spec{Type: n.Type, Shape: in[0].Shape}, in[0])
 	init := as(graph.Spec{Type: n.Type}, in[1])
 	w := newWindows(x.Shape, n.Shape, &n.Attrs, n.Attrs.Dilation)
-	rows, count := n.Shape.Size(), w.size()
-	places := make([]int, 0, product(rows, count))
-	w.positions(0, rows, func(_ int, pos []int) { w.visit(pos, func(i int) { places = append(places, i) }) })
-	data, err := newFunction(n.Attrs.Fun, n.Type).fold(x, init, rows, count, func(r, k int) int { return places[r*count+k] })
+	rows, count := n.Shape.Size(), product(w.window...)
+	pos, idx := make([]int, len(n.Shape)), make([]int, len(n.Shape))
+	data, err := newFunction(n.Attrs.Fun, n.Type).fold(x, init, rows, count, func(r, k int) int {
+		indexOf(pos, w.out, r)
+		indexOf(idx, w.window, k)
+		return w.at(pos, idx)
+	})
 	return []Tensor{{Spec: n.Spec, Layout: graph.Contiguous(n.Shape), Data: data}}, err
 }

@@ -13,10 +13,10 @@ func unaryOp(n *graph.Node, in []Tensor) Tensor {
 	c := classOf(x.Type)
 	switch n.Op {
 	case "count_leading_zeros":
-		w := width(x.Type)
+		w := x.Type.Bits()
 		return map1(n.Spec, x, false, func(v int64) int64 { return int64(min(w, bits.LeadingZeros64(uint64(v)<<(64-w)))) })
 	case "population_count":
-		w := width(x.Type)
+		w := x.Type.Bits()
 		return map1(n.Spec, x, false, func(v int64) int64 { return int64(bits.OnesCount64(uint64(v) << (64 - w))) })
 	case "is_nan", "is_infinity":
 		return special(n, x)
@@ -120,15 +120,4 @@ var floatUnary = map[graph.Op]func(float64) float64{
 var wideUnary = map[graph.Op]func(float64) float64{
 	"cbrt": cbrt, "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "sigmoid": sigmoid, "sin": sin, "cos": cos, "tan": tan,
 	"asin": asin, "acos": acos, "atan": atan, "sinh": sinh, "cosh": cosh, "tanh": tanh, "asinh": asinh, "acosh": acosh, "atanh": atanh,
-}
-
-// width is the number of bits of an integer type.
-func width(t graph.Type) int {
-	switch t {
-	case graph.S2, graph.U2:
-		return 2
-	case graph.S4, graph.U4:
-		return 4
-	}
-	return 8 * t.Size()
 }

@@ -11,49 +11,70 @@ func init() {
 	register(one(windowScatter), graph.OpWindowScatterMax, graph.OpWindowScatterMin)
 }
 
-// windows walks over the positions of a window on a tensor of a shape.
+// windows walks over the positions of a window on a tensor of a shape. It keeps no table: windows and padding may be
+// far larger than the tensor.
 type windows struct {
 	shape, out, window graph.Shape
-	// at[a][o][k] is where the k-th element of the window that stands at o lies on axis a, -1 in the padding.
-	at      [][][]int
-	strides []int // of the row-major tensor
+	stride, dilation   []int
+	lo                 []int // padding
+	strides            []int // of the row-major tensor
 }
 
 func newWindows(shape, out graph.Shape, at *graph.Attrs, dilation []int) *windows {
-	w := &windows{shape: shape, out: out, window: at.Window, strides: shape.Strides()}
-	for a, d := range shape {
-		places := make([][]int, out[a])
-		for o := range places {
-			places[o] = make([]int, at.Window[a])
-			for k := range places[o] {
-				i := o*at.Strides[a] + k*dilation[a] - at.Pad[a].Lo
-				if i < 0 || i >= d {
-					i = -1
-				}
-				places[o][k] = i
-			}
-		}
-		w.at = append(w.at, places)
+	w := &windows{shape: shape, out: out, window: at.Window, stride: at.Strides, dilation: dilation, strides: shape.Strides()}
+	for _, p := range at.Pad {
+		w.lo = append(w.lo, p.Lo)
 	}
 	return w
 }
 
-// size is the number of elements of a window.
-func (w *windows) size() int { return product(w.window...) }
+// size is about the number of steps that a window takes.
+func (w *windows) size() int {
+	n := 1
+	for a, k := range w.window {
+		n *= min(k, w.shape[a]+1)
+	}
+	return n
+}
 
-// visit calls f with the flat index of each element of the window at pos, -1 in the padding, in row-major order.
-func (w *windows) visit(pos []int, f func(i int)) { w.axis(pos, 0, 0, f) }
+// inside calls f with the flat index of each element of the tensor in the window at pos, in row-major order.
+func (w *windows) inside(pos []int, f func(i int)) { w.insideFrom(pos, 0, 0, f) }
 
-func (w *windows) axis(pos []int, a, off int, f func(i int)) {
+func (w *windows) insideFrom(pos []int, a, off int, f func(i int)) {
 	if a == len(w.shape) {
 		f(off)
 		return
 	}
-	for _, i := range w.at[a][pos[a]] {
-		if i < 0 || off < 0 {
-			w.axis(pos, a+1, -1, f)
-		} else {
-			w.axis(pos, a+1, off+i*w.strides[a], f)
+	first, d := pos[a]*w.stride[a]-w.lo[a], w.dilation[a]
+	k := 0
+	if first < 0 {
+		k = (-first + d - 1) / d
+	}
+	for i := first + k*d; k < w.window[a] && i < w.shape[a]; k, i = k+1, i+d {
+		w.insideFrom(pos, a+1, off+i*w.strides[a], f)
+	}
+}
+
+// at is the flat index of element idx of the window at pos, -1 in the padding.
+func (w *windows) at(pos, idx []int) int {
+	off := 0
+	for a, k := range idx {
+		i := pos[a]*w.stride[a] + k*w.dilation[a] - w.lo[a]
+		if i < 0 || i >= w.shape[a] {
+			return -1
+		}
+		off += i * w.strides[a]
+	}
+	return off
+}
+
+// visit is inside with the padding: f is called with -1 there.
+func (w *windows) visit(pos []int, f func(i int)) {
+	idx := make([]int, len(w.window))
+	for {
+		f(w.at(pos, idx))
+		if odometer(idx, w.window) {
+			return
 		}
 	}
 }
@@ -74,11 +95,7 @@ func foldWindows[T number](w *windows, x []T, init T, f func(acc, x T) T) []T {
 	parallel(len(out), 4*w.size(), func(lo, hi int) {
 		w.positions(lo, hi, func(k int, pos []int) {
 			acc := init
-			w.visit(pos, func(i int) {
-				if i >= 0 {
-					acc = f(acc, x[i])
-				}
-			})
+			w.inside(pos, func(i int) { acc = f(acc, x[i]) })
 			out[k] = acc
 		})
 	})
@@ -88,16 +105,16 @@ func foldWindows[T number](w *windows, x []T, init T, f func(acc, x T) T) []T {
 // extremes of types: what a maximum and a minimum of nothing are, as integers.
 func leastInt(t graph.Type) int64 {
 	if t.Signed() {
-		return -1 << (width(t) - 1)
+		return -1 << (t.Bits() - 1)
 	}
 	return 0
 }
 
 func greatestInt(t graph.Type) int64 {
 	if t.Signed() {
-		return 1<<(width(t)-1) - 1
+		return 1<<(t.Bits()-1) - 1
 	}
-	return int64(^uint64(0) >> (64 - width(t)))
+	return int64(^uint64(0) >> (64 - t.Bits()))
 }
 
 // window is a sum, product, maximum or minimum over windows. Padding counts for nothing; what is all padding gets 0, 1,
