@@ -108,10 +108,10 @@ func (e *executor) compile(q *request) *Failure {
 	d.ResetRaw(q.node)
 	g, err := readGraph(&d)
 	if err != nil {
-		return failf("compile", ReasonBadOp, "%v", err)
+		return badNode("compile", err)
 	}
 	if err := graph.Verify(g); err != nil {
-		return failf("compile", ReasonBadOp, "%v", err)
+		return badNode("compile", err)
 	}
 	low, err := e.lower(g)
 	if err == nil {

@@ -271,7 +271,7 @@ func (e *executor) bindOp(q *request) (*program, *Failure) {
 		if op == "" {
 			op = "op"
 		}
-		return nil, failf(op, ReasonBadOp, "%v", err)
+		return nil, badNode(op, err)
 	}
 	g.Nodes, g.Outs = graph.One(n, len(g.Params))
 	return e.bind(string(n.Op), g)

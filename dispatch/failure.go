@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"nxvk/etf"
 	"nxvk/graph"
@@ -88,6 +89,16 @@ func asFailure(op string, err error) *Failure {
 		reason = ReasonDeviceLost
 	}
 	return failf(op, reason, "%v", err)
+}
+
+// badNode is the refusal of a node or a graph that could not be read. Where in the frame it stands helps nobody.
+func badNode(op string, err error) *Failure {
+	text := err.Error()
+	var e *etf.Error
+	if errors.As(err, &e) {
+		text = strings.Replace(text, e.Error(), e.Message, 1)
+	}
+	return failf(op, ReasonBadOp, "%s", text)
 }
 
 // opAtom is name where it is an operation or request that this port knows, else "request": the BEAM

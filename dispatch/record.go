@@ -3,6 +3,7 @@ package dispatch
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -118,8 +119,11 @@ type Recorded struct {
 // ToPort reports whether the frame went to the port.
 func (r Recorded) ToPort() bool { return r.Dir == toPort }
 
-// ReadRecording calls f with each frame of a recording, in order. A recording that breaks off in the
-// middle of a frame, as a crash leaves it, ends there without an error.
+// ErrTruncated says that a recording ends in the middle of a frame, as that of a port that was killed may.
+var ErrTruncated = errors.New("recording: it ends in the middle of a frame")
+
+// ReadRecording calls f with each frame of a recording, in order. One that breaks off in the middle of a frame yields
+// ErrTruncated after its last whole frame.
 func ReadRecording(in io.Reader, f func(Recorded) error) error {
 	b := bufio.NewReaderSize(in, 1<<16)
 	head := make([]byte, len(recordMagic))
@@ -129,8 +133,11 @@ func ReadRecording(in io.Reader, f func(Recorded) error) error {
 	for {
 		var h [13]byte
 		if _, err := io.ReadFull(b, h[:]); err != nil {
-			if err == io.EOF || err == io.ErrUnexpectedEOF {
+			switch err {
+			case io.EOF:
 				return nil
+			case io.ErrUnexpectedEOF:
+				return ErrTruncated
 			}
 			return err
 		}
@@ -142,7 +149,7 @@ func ReadRecording(in io.Reader, f func(Recorded) error) error {
 		// The length is a claim until the bytes are there.
 		var err error
 		if r.Frame, err = readClaimed(b, int(n)); err == io.EOF || err == io.ErrUnexpectedEOF {
-			return nil
+			return ErrTruncated
 		} else if err != nil {
 			return err
 		}

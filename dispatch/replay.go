@@ -26,6 +26,7 @@ type Difference struct {
 type Summary struct {
 	Frames, Calls, Compared, Different int
 	Recorded, Took                     time.Duration
+	Truncated                          bool // the recording ends in the middle of a frame
 }
 
 // asked is a call of the recording.
@@ -62,7 +63,7 @@ func Replay(cfg Config, recording io.Reader, tolerance float64, report func(Diff
 		}
 		return nil
 	})
-	if err != nil {
+	if sum.Truncated = err == ErrTruncated; err != nil && !sum.Truncated {
 		return sum, err
 	}
 	sum.Frames, sum.Calls = len(frames), len(calls)
@@ -273,12 +274,16 @@ func Graphs(recording io.Reader, f func(*graph.Graph)) error {
 			f(g)
 		}
 	}
-	return ReadRecording(recording, func(r Recorded) error {
+	err := ReadRecording(recording, func(r Recorded) error {
 		if r.ToPort() {
 			track.request(r.Frame)
 		}
 		return nil
 	})
+	if err == ErrTruncated {
+		return nil
+	}
+	return err
 }
 
 // reply takes note of the number that a program got.

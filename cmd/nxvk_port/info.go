@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -63,10 +64,10 @@ func info(args []string) error {
 	if *asJSON {
 		e := json.NewEncoder(os.Stdout)
 		e.SetIndent("", "  ")
-		return e.Encode(d)
+		return errors.Join(e.Encode(d), err)
 	}
 	d.print()
-	return nil
+	return err // of the device that would be used: there is none
 }
 
 // programs prints each graph of a recording with the program that it becomes: kernels, buffers, steps.

@@ -128,6 +128,9 @@ func cacheDir() string {
 	}
 }
 
+// packageVersion is that of the nx_vulkan package which this port is part of.
+const packageVersion = "0.1.0"
+
 func version([]string) error {
 	rev := "unknown revision"
 	if b, ok := debug.ReadBuildInfo(); ok {
@@ -137,21 +140,28 @@ func version([]string) error {
 			}
 		}
 	}
-	fmt.Printf("nxvk_port wire %d, %s %s/%s, %s\n", dispatch.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, rev)
+	fmt.Printf("nxvk_port %s, wire %d, %s %s/%s, %s\n", packageVersion, dispatch.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, rev)
 	return nil
 }
 
-// flags parses the flags of a command and wants n arguments.
+// flags parses the flags of a command, before and behind its arguments, of which it wants n.
 func flags(f *flag.FlagSet, args []string, n int, usage string) error {
 	f.Usage = func() {
 		fmt.Fprintf(f.Output(), "usage: nxvk_port %s\n", usage)
 		f.PrintDefaults()
 	}
-	if err := f.Parse(args); err != nil {
-		return err
+	var files []string
+	for {
+		if err := f.Parse(args); err != nil {
+			return err
+		}
+		if f.NArg() == 0 {
+			break
+		}
+		files, args = append(files, f.Arg(0)), f.Args()[1:]
 	}
-	if f.NArg() != n {
+	if len(files) != n {
 		return fmt.Errorf("usage: nxvk_port %s", usage)
 	}
-	return nil
+	return f.Parse(append([]string{"--"}, files...))
 }

@@ -47,7 +47,7 @@ func replay(args []string) error {
 	}
 	if *asJSON {
 		if err := json.NewEncoder(os.Stdout).Encode(map[string]any{
-			"frames": s.Frames, "calls": s.Calls, "compared": s.Compared, "different": s.Different,
+			"frames": s.Frames, "calls": s.Calls, "compared": s.Compared, "different": s.Different, "truncated": s.Truncated,
 			"recorded_s": s.Recorded.Seconds(), "took_s": s.Took.Seconds(), "device": p.device.Info().Name,
 		}); err != nil {
 			return err
@@ -55,6 +55,9 @@ func replay(args []string) error {
 	} else {
 		fmt.Printf("%s: %d frames, %d calls, %d answers compared, %d differ; %v where it took %v when recorded\n",
 			p.device.Info().Name, s.Frames, s.Calls, s.Compared, s.Different, s.Took.Round(1e5), s.Recorded.Round(1e5))
+	}
+	if s.Truncated {
+		fmt.Fprintln(os.Stderr, "nxvk_port: the recording was cut off in the middle of a frame; all before it was run")
 	}
 	if s.Different > 0 {
 		return errors.New("the answers differ")

@@ -238,6 +238,14 @@ func TestRecordingOfAProcess(t *testing.T) {
 	if _, e := os.Stat(path + ".1"); err != nil || e != nil || !bytes.Equal(before, after) {
 		t.Errorf("the second port: %v %v, the first recording went from %d to %d bytes", err, e, len(before), len(after))
 	}
+	cut := filepath.Join(t.TempDir(), "cut")
+	if err := os.WriteFile(cut, before[:len(before)-3], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := command(t, "replay", cut, "--rel", "1e-5", "--json").CombinedOutput(); err != nil || !strings.Contains(string(out), `"truncated":true`) ||
+		!strings.Contains(string(out), "cut off") {
+		t.Errorf("a recording without its end: %v %s", err, out)
+	}
 	out, err = command(t, "info", "--program", path).Output()
 	if err != nil || !strings.Contains(string(out), "= exp p0") || !strings.Contains(string(out), "step 0: exp") {
 		t.Errorf("info --program: %v\n%s", err, out)
@@ -264,5 +272,23 @@ func TestInfo(t *testing.T) {
 	cmd.Env = append(cmd.Env, "NXVK_DEVICE=no such device")
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "no such device") {
 		t.Errorf("an unknown device: %v %s", err, out)
+	}
+	// info lists the devices there are, and fails for want of the one that was asked for.
+	cmd = command(t, "info")
+	cmd.Env = append(cmd.Env, "NXVK_DEVICE=no such device")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), d.Devices[0].Name) || !strings.Contains(string(out), "no such device") {
+		t.Errorf("info of an unknown device: %v %s", err, out)
+	}
+}
+
+// The version is that of the package, which mix.exs has.
+func TestVersion(t *testing.T) {
+	mix, err := os.ReadFile("../../elixir/mix.exs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := command(t, "version").Output()
+	if err != nil || !strings.Contains(string(out), packageVersion) || !strings.Contains(string(mix), `@version "`+packageVersion+`"`) {
+		t.Errorf("version: %v, %s", err, out)
 	}
 }
