@@ -43,7 +43,7 @@ defmodule Nx.Vulkan.Backend do
   @behaviour Nx.Backend
 
   alias Nx.Tensor, as: T
-  alias Nx.Vulkan.Backend.{Blocks, Data, Eager, Host}
+  alias Nx.Vulkan.Backend.{Blocks, Data, Eager, Host, Trace}
 
   @type state :: Nx.Vulkan.Handle.t() | {:constant, bitstring} | {:host, bitstring}
   @typedoc "All but `state` are `nil` in a constant that was given no options; `transfer` is unless it was given."
@@ -274,12 +274,20 @@ defmodule Nx.Vulkan.Backend do
 
   @impl true
   def reduce(out, x, acc, opts, fun) do
-    Host.fallback(:reduce, [out, x, acc, opts, fun], "its function is Elixir")
+    with_function(:reduce, out, x, acc, Eager.reduction(x, opts), fun, [out, x, acc, opts, fun])
   end
 
   @impl true
   def window_reduce(out, x, acc, window, opts, fun) do
-    Host.fallback(:window_reduce, [out, x, acc, window, opts, fun], "its function is Elixir")
+    attrs = Eager.window(window, opts)
+    with_function(:window_reduce, out, x, acc, attrs, fun, [out, x, acc, window, opts, fun])
+  end
+
+  defp with_function(name, out, x, acc, attrs, fun, args) do
+    case Trace.graph(fun, out.type) do
+      {:ok, graph} -> Eager.send_op(name, out, [x, acc], 1, Map.put(attrs, :fun, graph), args)
+      :error -> Host.fallback(name, args, "its function is no graph of scalars")
+    end
   end
 
   @impl true

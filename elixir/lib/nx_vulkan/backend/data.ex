@@ -5,7 +5,7 @@ defmodule Nx.Vulkan.Backend.Data do
   alias Nx.Tensor, as: T
   alias Nx.Vulkan.{DeviceError, Error, Handle, Port}
   alias Nx.Vulkan.Backend, as: B
-  alias Nx.Vulkan.Backend.{Eager, Host, Types}
+  alias Nx.Vulkan.Backend.{Eager, Host, Trace, Types}
 
   ## Where
 
@@ -118,6 +118,7 @@ defmodule Nx.Vulkan.Backend.Data do
       handle when is_binary(handle) -> read_elements(handle, type, limit)
       {:constant, bits} -> repeat(bits, min(limit, Nx.size(shape)))
       {:host, bits} -> part(bits, 0, limit * bit_width(type))
+      {:traced, _, _} -> Trace.leave()
       nil -> raise ArgumentError, "the tensor holds no data: #{inspect(b)}"
     end
   end

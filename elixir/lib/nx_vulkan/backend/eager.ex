@@ -8,7 +8,7 @@ defmodule Nx.Vulkan.Backend.Eager do
   alias Nx.Tensor, as: T
   alias Nx.Vulkan.{Error, Fallback, Handle, Plan, Port}
   alias Nx.Vulkan.Backend, as: B
-  alias Nx.Vulkan.Backend.{Data, Host, Types}
+  alias Nx.Vulkan.Backend.{Data, Host, Trace, Types}
 
   @doc """
   Runs the callback `name`, which is also the wire's operation.
@@ -57,32 +57,40 @@ defmodule Nx.Vulkan.Backend.Eager do
   """
   @spec attempt(atom, [T.t()], [T.t() | integer], integer, map | [], {atom, [term]}, B.t() | nil) ::
           {:ok, [T.t()]} | {:none, String.t()}
-  def attempt(name, [out | _] = outs, operands, whole, attrs, {callback, args}, place \\ nil) do
-    %T{type: type, shape: shape} = out
+  def attempt(name, [out | _] = outs, operands, whole, attrs, call, place \\ nil) do
+    %T{type: type} = out
 
     with wire when wire != nil <- Types.wire(type),
          types when types != nil <- types(operands),
          attrs when attrs != nil <- results(attrs, outs) do
       Host.check!(name, wire, operands)
-      like = place || like(operands)
-      port = Port.get!(like.device)
-      node = {name, wire, shape, attrs}
-      detail = if Plan.detailed?(name), do: {shape, shapes(operands), attrs}
 
-      # Before anything moves, so that a refusal costs nothing.
-      case Plan.tier(port, name, wire, types, detail, fn -> {node, specs(operands, whole)} end) do
-        :device ->
-          {:ok, cast(port, like, node, outs, operands, whole)}
-
-        :host ->
-          Fallback.note_host(callback, args)
-          {:ok, cast(port, like, node, outs, operands, whole)}
-
-        :none ->
-          {:none, "neither the device nor the port can"}
-      end
+      if Trace.traced?(operands),
+        do: {:ok, [Trace.node(name, outs, operands, attrs)]},
+        else: send_planned(name, wire, types, outs, operands, whole, attrs, call, place)
     else
       nil -> {:none, "no device tensor has its type"}
+    end
+  end
+
+  defp send_planned(name, wire, types, [%T{shape: shape} | _] = outs, operands, whole, attrs, call, place) do
+    like = place || like(operands)
+    port = Port.get!(like.device)
+    node = {name, wire, shape, attrs}
+    detail = if Plan.detailed?(name), do: {shape, shapes(operands), attrs}
+
+    # Before anything moves, so that a refusal costs nothing.
+    case Plan.tier(port, name, wire, types, detail, fn -> {node, specs(operands, whole)} end) do
+      :device ->
+        {:ok, cast(port, like, node, outs, operands, whole)}
+
+      :host ->
+        {callback, args} = call
+        Fallback.note_host(callback, args)
+        {:ok, cast(port, like, node, outs, operands, whole)}
+
+      :none ->
+        {:none, "neither the device nor the port can"}
     end
   end
 
