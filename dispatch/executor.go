@@ -241,7 +241,7 @@ func (e *executor) op(q *request) *Failure {
 func narrowScalars(q *request) {
 	for i := range q.ins {
 		if in := &q.ins[i]; in.tensor == nil && in.typ.Int() && in.typ.Size() > 2 {
-			in.typ, in.bits = lower.NarrowInt(graph.Op(opName(q.node)), in.typ, in.bits)
+			in.typ, in.value.Lo = lower.NarrowInt(graph.Op(opName(q.node)), in.typ, in.value.Lo)
 		}
 	}
 }
@@ -492,7 +492,7 @@ func (e *executor) dispatch(s *step, ins []operand) error {
 		if f.buf >= 0 {
 			e.table[f.slot] = e.addrs[f.buf] + f.offset
 		} else {
-			e.table[f.slot] = register(ins[f.param].bits, f.conv)
+			e.table[f.slot] = f.conv.Bits(ins[f.param].value)
 		}
 	}
 	e.uses = e.uses[:0]

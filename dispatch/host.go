@@ -45,7 +45,7 @@ func (e *executor) onHost(s *step, ins []operand) error {
 		}
 		seen[a.Buf] = data
 	}
-	xs := h.Tensors(func(buf int) []byte { return seen[buf] }, func(param int) []byte { return scalarBytes(&ins[param]) })
+	xs := h.Tensors(func(buf int) []byte { return seen[buf] }, func(param int) []byte { return ins[param].value.AppendBytes(nil, ins[param].typ) })
 	outs, err := e.compute(&h.Node, xs)
 	if err != nil {
 		return err
@@ -140,15 +140,6 @@ func (e *executor) bytesOf(b *vkrt.Buffer, lo, hi int, have []byte) ([]byte, err
 		}
 	}
 	return have, nil
-}
-
-// scalarBytes are the bytes of a host scalar.
-func scalarBytes(in *operand) []byte {
-	b := make([]byte, in.typ.Size())
-	for i := range b {
-		b[i] = byte(in.bits >> (8 * i))
-	}
-	return b
 }
 
 // hostCounts are how often each operation has run on the processor, and the sum.

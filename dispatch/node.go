@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"encoding/binary"
 	"fmt"
 	"unicode/utf8"
 
@@ -67,24 +66,23 @@ func readSpec(d *etf.Decoder) (graph.Spec, error) {
 	return graph.Spec{Type: t, Shape: s}, err
 }
 
-// readBits reads a binary that holds one element of t.
-func readBits(d *etf.Decoder, t graph.Type) uint64 {
+// readValue reads a binary that holds one element of t.
+func readValue(d *etf.Decoder, t graph.Type) graph.Value {
 	at := d.Offset()
 	data := d.Bitstring()
 	if d.Err() != nil {
-		return 0
+		return graph.Value{}
 	}
 	if len(data) != t.PackedSize(1) {
 		d.Fail(at, "scalar of type %v has %d bytes, wants %d", t, len(data), t.PackedSize(1))
-		return 0
+		return graph.Value{}
 	}
-	var b [8]byte
 	if t.Bits() < 8 {
-		graph.Unpack(t, b[:1], data)
-	} else {
-		copy(b[:], data)
+		var b [1]byte
+		graph.Unpack(t, b[:], data)
+		return graph.Real(uint64(b[0]))
 	}
-	return binary.LittleEndian.Uint64(b[:])
+	return graph.ReadValue(data)
 }
 
 // readResults reads the further results of a node: a list of {type, shape}.
@@ -206,7 +204,10 @@ var attrTable = map[string]attr{
 	}},
 	"full":     {graph.AttrFull, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Full = readChoice(d, "false", "true") == 1 }},
 	"max_iter": {graph.AttrIter, func(d *etf.Decoder, n *graph.Node) { n.Attrs.MaxIter = readSmall(d) }},
-	"value":    {graph.AttrValue, func(d *etf.Decoder, n *graph.Node) { n.Attrs.Value = readBits(d, n.Type) }},
+	"value": {graph.AttrValue, func(d *etf.Decoder, n *graph.Node) {
+		v := readValue(d, n.Type)
+		n.Attrs.Value, n.Attrs.Upper = v.Lo, v.Hi
+	}},
 }
 
 // readAttrs reads the attribute map of n, whose Op and Spec are known. [] stands for no attributes.

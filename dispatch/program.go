@@ -3,7 +3,6 @@ package dispatch
 import (
 	"container/list"
 	"encoding/binary"
-	"math"
 
 	"nxvk/graph"
 	"nxvk/lower"
@@ -102,20 +101,6 @@ func (s *step) use(buf int, write, flag bool) {
 		}
 	}
 	s.uses = append(s.uses, use{buf, write, flag})
-}
-
-// register is a host scalar as a kernel's argument holds it: converted as Nx does, then widened to
-// the register's type.
-func register(bits uint64, c lower.ValueConv) uint64 {
-	v := c.Number(bits)
-	switch {
-	case c.To.Float() && c.To.Size() < 4:
-		return uint64(math.Float32bits(float32(graph.ToFloat(v, c.To))))
-	case c.To.Signed():
-		shift := 64 - 8*c.To.Size()
-		return uint64(int64(v<<shift) >> shift)
-	}
-	return v
 }
 
 // programs is a bounded cache of bound programs by key, least recently used out first.

@@ -421,7 +421,7 @@ func (r *reader) readIns(d *etf.Decoder, q *request) error {
 		if err != nil {
 			return err
 		}
-		r.batch.operands = append(r.batch.operands, operand{typ: t, bits: readBits(d, t)})
+		r.batch.operands = append(r.batch.operands, operand{typ: t, value: readValue(d, t)})
 	}
 	d.EndList(l)
 	q.ins = r.batch.operands[from:len(r.batch.operands):len(r.batch.operands)]

@@ -45,7 +45,7 @@ func (v verb) isCall() bool { return v >= verbHello }
 type operand struct {
 	tensor *tensor // nil: a host scalar
 	typ    graph.Type
-	bits   uint64
+	value  graph.Value
 }
 
 // request is a frame, read and with its ids resolved, on its way to the executor. Bytes are part of

@@ -412,9 +412,9 @@ func TestPlan(t *testing.T) {
 	if err != nil || x != etf.Atom("none") {
 		t.Errorf("teleport: %v, %v", x, err)
 	}
-	x, err = plan(etf.Tuple{etf.Atom("add"), etf.Atom("c64"), shape, etf.Seq{}}, etf.Tuple{etf.Atom("c64"), shape})
+	x, err = plan(etf.Tuple{etf.Atom("add"), etf.Atom("f256"), shape, etf.Seq{}}, etf.Tuple{etf.Atom("f256"), shape})
 	if err != nil || x != etf.Atom("none") {
-		t.Errorf("c64: %v, %v", x, err)
+		t.Errorf("f256: %v, %v", x, err)
 	}
 	_, err = plan(etf.Tuple{etf.Atom("add"), f32, shape, etf.Seq{}}, etf.Tuple{f32, shape})
 	wantFailure(t, err, "add", ReasonBadOp, "2 operands")

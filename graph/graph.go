@@ -69,7 +69,8 @@ type Attrs struct {
 	BatchA    []int // dot: leading axes, pairs with BatchB
 	BatchB    []int
 	Acc       Acc    // dot, sum of f32: how to accumulate
-	Value     uint64 // constant: the bits of one element in the result's type
+	Value     uint64 // constant: the bits of one element in the result's type, and where it has more than 64,
+	Upper     uint64 // the rest of them (see Number)
 
 	Index    int     // elem: which result, 0 is the first
 	Desc     bool    // sort, argsort: descending

@@ -39,6 +39,10 @@ const (
 	OpDot  Op = "dot"  // (a, b; ContractA, BatchA, ContractB, BatchB)
 	OpConv Op = "conv" // (x, kernel; Strides, Pad, Conv)
 
+	OpComplex   Op = "complex"    // (real part, imaginary part) -> a complex tensor
+	OpParts     Op = "parts"      // (x) -> the parts of a complex tensor, along a last axis of extent 2
+	OpFromParts Op = "from_parts" // (x) -> the complex tensor whose parts lie along x's last axis
+
 	OpElem Op = "elem" // (node of several results; Index)
 
 	OpGather        Op = "gather"          // (x, indices; Axes)

@@ -78,6 +78,10 @@ func init() {
 		OpDot:  {2, 2, AttrDot | AttrAcc, checkDot},
 		OpConv: {2, 2, AttrConv | AttrAcc, checkConv},
 
+		OpComplex:   {2, 2, 0, checkComplex},
+		OpParts:     {1, 1, 0, checkParts},
+		OpFromParts: {1, 1, 0, checkFromParts},
+
 		OpElem: {1, 1, AttrIndex, anyResult}, // Verify checks it against the node that it names
 
 		OpGather:        {2, 2, AttrAxes, checkGather},
@@ -130,7 +134,7 @@ func init() {
 type elementwise struct{ in, out func(Type) bool }
 
 func isInt(t Type) bool   { return t.Int() }
-func isFloat(t Type) bool { return t.Float() }
+func isFloat(t Type) bool { return t.Float() || t.Complex() }
 func isU8(t Type) bool    { return t == U8 }
 func isAny(t Type) bool   { return t != Invalid }
 

@@ -76,7 +76,11 @@ func (n *Node) attrText() string {
 	if at.Acc != AccCompensated {
 		put(AttrAcc, "acc=%v", at.Acc)
 	}
-	put(AttrValue, "value=%#x", at.Value)
+	if at.Upper != 0 {
+		put(AttrValue, "value=%#x,%#x", at.Value, at.Upper)
+	} else {
+		put(AttrValue, "value=%#x", at.Value)
+	}
 	put(AttrIndex, "index=%d", at.Index)
 	if at.Desc {
 		put(AttrDesc, "descending")
@@ -213,6 +217,7 @@ func AppendNodeKey(dst []byte, n *Node) []byte {
 	}
 	if set&AttrValue != 0 {
 		dst = binary.LittleEndian.AppendUint64(dst, at.Value)
+		dst = binary.LittleEndian.AppendUint64(dst, at.Upper)
 	}
 	return dst
 }

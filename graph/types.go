@@ -80,7 +80,18 @@ var typeTable = [...]typeInfo{
 }
 
 // Types lists every type that tensors may have, in a fixed order.
-var Types = []Type{U8, U16, U32, U64, S8, S16, S32, S64, F16, BF16, F32, F64, F8, F8E4M3FN, S2, S4, U2, U4}
+var Types = []Type{U8, U16, U32, U64, S8, S16, S32, S64, F16, BF16, F32, F64, F8, F8E4M3FN, S2, S4, U2, U4, C64, C128}
+
+// RealTypes are the Types that are not complex.
+var RealTypes = func() []Type {
+	var real []Type
+	for _, t := range Types {
+		if !t.Complex() {
+			real = append(real, t)
+		}
+	}
+	return real
+}()
 
 func (t Type) String() string {
 	if int(t) < len(typeTable) {

@@ -42,7 +42,7 @@ func TestSorting(t *testing.T) {
 	ops := []graph.Op{graph.OpSort, graph.OpArgSort, graph.OpTopK, graph.OpCumulativeSum, graph.OpCumulativeMin}
 	for round := range 60 {
 		for name, target := range testTargets {
-			ty := graph.Types[r.Intn(len(graph.Types))]
+			ty := graph.RealTypes[r.Intn(len(graph.RealTypes))]
 			s := randomShape(r, 1+r.Intn(4), 9)
 			axis := r.Intn(len(s))
 			op := ops[round%len(ops)]

@@ -109,8 +109,8 @@ func TestBinary(t *testing.T) {
 	m := interpreted(testTargets["cpu"])
 	for _, op := range graph.Binary {
 		t.Run(string(op), func(t *testing.T) {
-			for _, a := range graph.Types {
-				for _, b := range graph.Types {
+			for _, a := range graph.RealTypes {
+				for _, b := range graph.RealTypes {
 					binaryOnce(t, m, r, op, a, b, most)
 				}
 			}
@@ -129,7 +129,7 @@ func TestBinaryOnDevice(t *testing.T) {
 			for k := 0; k < 3; k++ {
 				m := m
 				m.Class = kernel.Discrete
-				binaryOnce(t, m, r, op, graph.Types[r.Intn(len(graph.Types))], graph.Types[r.Intn(len(graph.Types))], 150)
+				binaryOnce(t, m, r, op, graph.RealTypes[r.Intn(len(graph.RealTypes))], graph.RealTypes[r.Intn(len(graph.RealTypes))], 150)
 			}
 		})
 	}
@@ -187,7 +187,7 @@ func unaryOnce(t *testing.T, m machine, r *rand.Rand, op graph.Op, a graph.Type)
 }
 
 func TestUnary(t *testing.T) {
-	unaryAll(t, interpreted(testTargets["cpu"]), graph.Types)
+	unaryAll(t, interpreted(testTargets["cpu"]), graph.RealTypes)
 }
 
 func TestUnaryOnDevice(t *testing.T) {
@@ -235,8 +235,8 @@ func TestAsTypeOnDevice(t *testing.T) { asTypeAll(t, onDevice(t)) }
 
 func asTypeAll(t *testing.T, m machine) {
 	r := rand.New(rand.NewSource(4))
-	for _, a := range graph.Types {
-		for _, b := range graph.Types {
+	for _, a := range graph.RealTypes {
+		for _, b := range graph.RealTypes {
 			asTypeOnce(t, m, r, a, b)
 		}
 	}

@@ -68,7 +68,7 @@ func expand(g *graph.Graph, t kernel.Target) (*graph.Graph, error) {
 
 func expands(g *graph.Graph) bool {
 	for i := range g.Nodes {
-		if expanders[g.Nodes[i].Op] != nil {
+		if n := &g.Nodes[i]; expanderOf(g, n, n.In) != nil {
 			return true
 		}
 	}
@@ -82,7 +82,7 @@ func (x *expansion) node(n *graph.Node, in []graph.Ref) (graph.Ref, error) {
 			return all[n.Attrs.Index], nil
 		}
 	}
-	if e := expanders[n.Op]; e != nil && !x.staysWhole(n, in) {
+	if e := expanderOf(x.g, n, in); e != nil && !x.staysWhole(n, in) {
 		if x.depth++; x.depth > maxExpansion {
 			return 0, fmt.Errorf("lower: %s expands into itself", n.Op)
 		}
@@ -102,10 +102,15 @@ func (x *expansion) node(n *graph.Node, in []graph.Ref) (graph.Ref, error) {
 			return out[0], nil
 		}
 	}
+	return x.append(n, in), nil
+}
+
+// append adds a node as it is.
+func (x *expansion) append(n *graph.Node, in []graph.Ref) graph.Ref {
 	m := *n
 	m.In = in
 	x.g.Nodes = append(x.g.Nodes, m)
-	return graph.Ref(len(x.g.Params) + len(x.g.Nodes) - 1), nil
+	return graph.Ref(len(x.g.Params) + len(x.g.Nodes) - 1)
 }
 
 // staysWhole reports whether n is better run by the host than in terms of other operations.

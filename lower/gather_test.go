@@ -90,7 +90,7 @@ func updated(r *rand.Rand, x tensor, axes []int, lead graph.Shape, add bool) tri
 	}
 	ut, out := ty, ty
 	if r.Intn(3) == 0 {
-		ut = graph.Types[r.Intn(len(graph.Types))]
+		ut = graph.RealTypes[r.Intn(len(graph.RealTypes))]
 		out = mergeTypes(ut, ty)
 	}
 	u := random(r, graph.Spec{Type: ut, Shape: us})

@@ -58,7 +58,7 @@ func (l *lowering) onHost(n *graph.Node, in []place) []place {
 			x.Buf, x.Layout = p.buf, p.layout
 			s.Access = append(s.Access, reached(p.buf, p.spec, p.layout, false))
 		case p.constant():
-			x.Data = elementOf(p)
+			x.Data = p.value.AppendBytes(nil, p.spec.Type)
 		default:
 			x.Param = p.param
 		}
@@ -80,15 +80,6 @@ func reached(buf int, s graph.Spec, layout graph.Layout, write bool) Access {
 	lo, hi := graph.Reach(s.Shape, layout)
 	size := s.Type.Size()
 	return Access{Buf: buf, Lo: uint64(lo * size), Hi: uint64(hi * size), Write: write}
-}
-
-// elementOf are the bytes of a constant.
-func elementOf(p *place) []byte {
-	data := make([]byte, p.spec.Type.Size())
-	for i := range data {
-		data[i] = byte(p.bits >> (8 * i))
-	}
-	return data
 }
 
 // result is what result i is.

@@ -86,8 +86,8 @@ type place struct {
 	spec   graph.Spec
 	buf    int // tensors: -1 for a shared number
 	layout graph.Layout
-	param  int    // a by-value parameter, or -1
-	bits   uint64 // else the constant, in spec.Type
+	param  int         // a by-value parameter, or -1
+	value  graph.Value // else the constant, in spec.Type
 }
 
 func (p *place) tensor() bool   { return p.buf >= 0 }
@@ -232,6 +232,9 @@ func wrap(n *graph.Node, err error) error {
 
 // plan asks the generators. used are the places behind the plan's operand slots.
 func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, error) {
+	if !complexKernels[n.Op] && touchesComplex(l.g, n, n.In) {
+		return nil, nil, &shaders.Unsupported{Op: n.Op, Type: n.Type, Why: "there is no kernel for complex numbers"}
+	}
 	t, at := l.t, &n.Attrs
 	tensors := func(k int) shaders.Operand { return l.operand(&in[k]) }
 	var plan *shaders.Plan
@@ -241,8 +244,12 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		plan, err = shaders.Iota(t, n.Spec, at.Axis)
 	case graph.OpEye:
 		plan, err = shaders.Eye(t, n.Spec)
-	case graph.OpReshape, graph.OpAsType, graph.OpBroadcast:
+	case graph.OpReshape, graph.OpAsType, graph.OpBroadcast, graph.OpFromParts:
 		x := l.leaf(&in[0], "", 0)
+		if n.Op == graph.OpFromParts {
+			plan, err = shaders.Copy(t, shaders.Leaf{Operand: tensors(0)}, in[0].spec)
+			break
+		}
 		if n.Op == graph.OpReshape && in[0].tensor() {
 			// A copy in the operand's own shape has the elements in the result's order.
 			plan, err = shaders.Copy(t, x, graph.Spec{Type: n.Type, Shape: in[0].spec.Shape})
@@ -337,7 +344,7 @@ func (l *lowering) leaf(p *place, op graph.Op, out graph.Type) shaders.Leaf {
 	switch {
 	case p.tensor():
 	case p.constant():
-		f.Const, f.Bits = true, p.bits
+		f.Const, f.Bits, f.Upper = true, p.value.Lo, p.value.Hi
 		f.Type, f.Bits = NarrowValue(op, out, f.Type, f.Bits)
 		if f.Type.Size() == 8 && !l.t.I64 { // no register holds it, but memory does
 			return shaders.Leaf{Operand: l.operand(p)}
@@ -352,7 +359,7 @@ func (l *lowering) leaves(in []place) []shaders.Leaf {
 	out := make([]shaders.Leaf, len(in))
 	for k := range in {
 		if p := &in[k]; p.constant() {
-			out[k] = shaders.Leaf{Operand: shaders.Operand{Spec: p.spec}, Const: true, Bits: p.bits}
+			out[k] = shaders.Leaf{Operand: shaders.Operand{Spec: p.spec}, Const: true, Bits: p.value.Lo, Upper: p.value.Hi}
 		} else {
 			out[k] = l.leaf(p, "", 0)
 		}
@@ -371,7 +378,7 @@ func (l *lowering) operand(p *place) shaders.Operand {
 
 func (l *lowering) materialize(p *place) {
 	if p.constant() {
-		data := elementOf(p)
+		data := p.value.AppendBytes(nil, p.spec.Type)
 		l.p.Bufs = append(l.p.Bufs, Buffer{Kind: BufConst, Bytes: uint64(len(data)), Data: data})
 		p.buf = len(l.p.Bufs) - 1
 	} else {
@@ -422,7 +429,8 @@ func (l *lowering) emit(op graph.Op, plan *shaders.Plan, in []place, outs ...pla
 			case shaders.Imm:
 				arg.Kind = ArgImm
 			case shaders.Value:
-				arg.Kind, arg.Param, arg.Conv = ArgValue, in[a.Slot].param, ValueConv{From: a.From, To: a.To, Clamp: a.Clamp}
+				arg.Kind, arg.Param = ArgValue, in[a.Slot].param
+				arg.Conv = ValueConv{From: a.From, To: a.To, Part: a.Part, Clamp: a.Clamp}
 			}
 			s.Args = append(s.Args, arg)
 		}
@@ -475,7 +483,8 @@ func (l *lowering) out(r graph.Ref) error {
 // operands by value and not by representation: a kernel for f32 then need not compute in f64 because the
 // literal 2 arrived as an s32. For other operations it yields what it was given.
 func NarrowValue(op graph.Op, out, t graph.Type, bits uint64) (graph.Type, uint64) {
-	if _, ok := byValueOps[op]; !ok || t == out {
+	out = out.Part()
+	if _, ok := byValueOps[op]; !ok || t == out || t.Complex() {
 		return t, bits
 	}
 	candidates := []graph.Type{graph.S16}

@@ -135,10 +135,10 @@ var moveTrials = map[graph.Op]func(r *rand.Rand, ty graph.Type) trial{
 	graph.OpPad: func(r *rand.Rand, ty graph.Type) trial {
 		rank := r.Intn(5)
 		x := random(r, graph.Spec{Type: ty, Shape: randomShape(r, rank, mostOf(rank))})
-		vt := graph.Types[r.Intn(len(graph.Types))]
+		vt := graph.RealTypes[r.Intn(len(graph.RealTypes))]
 		out := ty
 		if r.Intn(3) == 0 {
-			out = graph.Types[r.Intn(len(graph.Types))]
+			out = graph.RealTypes[r.Intn(len(graph.RealTypes))]
 		}
 		v := random(r, graph.Spec{Type: vt})
 		pads := make([]graph.PadDim, rank)
@@ -199,7 +199,7 @@ var moveTrials = map[graph.Op]func(r *rand.Rand, ty graph.Type) trial{
 		x := random(r, graph.Spec{Type: ty, Shape: randomShape(r, rank, mostOf(rank))})
 		ut, out := ty, ty
 		if r.Intn(2) == 0 {
-			ut = graph.Types[r.Intn(len(graph.Types))]
+			ut = graph.RealTypes[r.Intn(len(graph.RealTypes))]
 			out = mergeTypes(ut, ty)
 		}
 		us := make(graph.Shape, rank)
@@ -240,7 +240,7 @@ var moveTrials = map[graph.Op]func(r *rand.Rand, ty graph.Type) trial{
 			xs[axis] = 1 + r.Intn(4)
 			t := ty
 			if r.Intn(6) == 0 {
-				t = graph.Types[r.Intn(len(graph.Types))]
+				t = graph.RealTypes[r.Intn(len(graph.RealTypes))]
 				out = mergeTypes(out, t)
 			}
 			in = append(in, random(r, graph.Spec{Type: t, Shape: xs}))
@@ -304,8 +304,8 @@ var moveTrials = map[graph.Op]func(r *rand.Rand, ty graph.Type) trial{
 	graph.OpBitcast: func(r *rand.Rand, ty graph.Type) trial {
 		x := random(r, graph.Spec{Type: ty, Shape: randomShape(r, 2, 9)})
 		want := x
-		for want.Type = graph.Types[r.Intn(len(graph.Types))]; want.Type.Bits() != ty.Bits(); {
-			want.Type = graph.Types[r.Intn(len(graph.Types))]
+		for want.Type = graph.RealTypes[r.Intn(len(graph.RealTypes))]; want.Type.Bits() != ty.Bits(); {
+			want.Type = graph.RealTypes[r.Intn(len(graph.RealTypes))]
 		}
 		if ty.Bits() < 8 {
 			want = from(want.Spec, func(at []int) uint64 { return canonical(x.at(at), want.Type) })
@@ -344,7 +344,7 @@ func TestMoves(t *testing.T) {
 	for op, make := range moveTrials {
 		r := rand.New(rand.NewSource(6))
 		t.Run(string(op), func(t *testing.T) {
-			for _, ty := range graph.Types {
+			for _, ty := range graph.RealTypes {
 				for k := 0; k < rounds; k++ {
 					moveOnce(t, r, make(r, ty), interpreted(testTargets[[]string{"cpu", "discrete"}[k&1]]))
 				}
@@ -361,7 +361,8 @@ func moveOnce(t *testing.T, r *rand.Rand, c trial, m machine) {
 	for _, x := range c.in {
 		kind := layoutKinds[r.Intn(len(layoutKinds))]
 		if len(x.Shape) == 0 && r.Intn(3) == 0 {
-			consts = append(consts, graph.Node{Op: graph.OpConstant, Spec: x.Spec, Attrs: graph.Attrs{Value: x.bits[0]}})
+			v := x.first()
+			consts = append(consts, graph.Node{Op: graph.OpConstant, Spec: x.Spec, Attrs: graph.Attrs{Value: v.Lo, Upper: v.Hi}})
 			n.In = append(n.In, -graph.Ref(len(consts)))
 			continue
 		}
@@ -394,7 +395,7 @@ func TestMovesOnDevice(t *testing.T) {
 	classes := []kernel.Class{m.Class, kernel.Discrete}
 	for op, make := range moveTrials {
 		r := rand.New(rand.NewSource(8))
-		for i, ty := range graph.Types {
+		for i, ty := range graph.RealTypes {
 			m.Class = classes[i&1]
 			t.Run(string(op), func(t *testing.T) { moveOnce(t, r, make(r, ty), m) })
 		}

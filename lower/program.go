@@ -48,19 +48,25 @@ type Arg struct {
 }
 
 // ValueConv says how a by-value parameter becomes the bits in the argument table: read as a number of
-// type From, converted to type To as Nx converts (graph.ConvertBits), then widened to the kernel's
-// register type: integers sign- or zero-extended, floats below 32 bits to f32.
+// type From, of which the real part (Part 0) or the imaginary part (Part 1) is converted to type To as Nx
+// converts (graph.ConvertBits), then widened to the kernel's register type: integers sign- or
+// zero-extended, floats below 32 bits to f32. To is never complex.
 type ValueConv struct {
 	From, To graph.Type
+	Part     int
 	Clamp    bool // what is beyond the integers of To becomes the nearest: graph.SaturateBits
 }
 
-// Number is the element of To that c makes of a number with the given bits.
-func (c ValueConv) Number(bits uint64) uint64 {
-	if c.Clamp {
-		return graph.SaturateBits(bits, c.From, c.To)
+// Bits is the entry of the argument table for the number v.
+func (c ValueConv) Bits(v graph.Value) uint64 {
+	re, im := v.Parts(c.From)
+	if c.Part == 1 {
+		re = im
 	}
-	return graph.ConvertBits(bits, c.From, c.To)
+	if c.Clamp {
+		return Widened(graph.SaturateBits(re, c.From.Part(), c.To), c.To)
+	}
+	return Widened(graph.ConvertBits(re, c.From.Part(), c.To), c.To)
 }
 
 // Access is a byte range of a buffer that a dispatch touches, for hazards and for the range checker.

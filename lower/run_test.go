@@ -14,7 +14,8 @@ import (
 	"nxvk/test/devtest"
 )
 
-// A tensor of the tests: its elements in row-major order, each as the bits of its type.
+// A tensor of the tests: its elements in row-major order, each as the bits of its type. Those of a complex
+// type are pairs.
 type tensor struct {
 	graph.Spec
 	bits []uint64
@@ -100,8 +101,24 @@ func offset(l graph.Layout, at []int) int {
 func layOut(t tensor, l graph.Layout) laidOut {
 	_, hi := graph.Reach(t.Shape, l)
 	x := laidOut{tensor: t, layout: l, buf: make([]byte, hi*t.Type.Size())}
-	each(t.Shape, func(n int, at []int) { put(x.buf, t.Type, offset(l, at), t.bits[n]) })
+	each(t.Shape, func(n int, at []int) {
+		if !t.Type.Complex() {
+			put(x.buf, t.Type, offset(l, at), t.bits[n])
+			return
+		}
+		for p := range 2 {
+			put(x.buf, t.Type.Part(), 2*offset(l, at)+p, t.bits[2*n+p])
+		}
+	})
 	return x
+}
+
+// first is element 0 of t.
+func (t *tensor) first() graph.Value {
+	if t.Type.Complex() {
+		return graph.Join(t.Type, t.bits[0], t.bits[1])
+	}
+	return graph.Real(t.bits[0])
 }
 
 // layoutKinds are ways to lie in memory that tests go through.
@@ -228,7 +245,7 @@ func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, erro
 			case ArgImm:
 				args[j].Bits = a.Imm
 			case ArgValue:
-				args[j].Bits = Widened(a.Conv.Number(in[a.Param].bits[0]), a.Conv.To)
+				args[j].Bits = a.Conv.Bits(in[a.Param].first())
 			}
 		}
 		if err := m.run(tb, k, s.Grid, args); err != nil {
@@ -254,8 +271,16 @@ func execute(tb testing.TB, m machine, p *Program, in []laidOut) ([]tensor, erro
 	}
 	var outs []tensor
 	for _, o := range p.Outs {
-		t := tensor{Spec: o.Spec, bits: make([]uint64, o.Spec.Shape.Size())}
-		each(o.Spec.Shape, func(n int, at []int) { t.bits[n] = get(bufs[o.Buf], o.Spec.Type, offset(o.Layout, at)) })
+		t := tensor{Spec: o.Spec}
+		each(o.Spec.Shape, func(n int, at []int) {
+			if !t.Type.Complex() {
+				t.bits = append(t.bits, get(bufs[o.Buf], o.Spec.Type, offset(o.Layout, at)))
+				return
+			}
+			for p := range 2 {
+				t.bits = append(t.bits, get(bufs[o.Buf], t.Type.Part(), 2*offset(o.Layout, at)+p))
+			}
+		})
 		outs = append(outs, t)
 	}
 	return outs, nil

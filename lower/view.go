@@ -10,7 +10,7 @@ import (
 // number.
 func (l *lowering) view(n *graph.Node) (place, bool) {
 	if n.Op == graph.OpConstant {
-		return place{spec: n.Spec, buf: -1, param: -1, bits: n.Attrs.Value}, true
+		return place{spec: n.Spec, buf: -1, param: -1, value: n.Attrs.Number()}, true
 	}
 	if len(n.In) == 0 {
 		return place{}, false
@@ -22,6 +22,9 @@ func (l *lowering) view(n *graph.Node) (place, bool) {
 		return l.more[n.In[0]][n.Attrs.Index-1], true
 	}
 	x := l.at[n.In[0]]
+	if v, ok := l.complexView(n, x); ok {
+		return v, true
+	}
 	v := x
 	v.spec = n.Spec
 	s, st := x.spec.Shape, x.layout.Strides
@@ -33,13 +36,13 @@ func (l *lowering) view(n *graph.Node) (place, bool) {
 		}
 	case graph.OpAsType:
 		if x.constant() {
-			v.bits = graph.ConvertBits(x.bits, x.spec.Type, n.Type)
+			v.value = graph.ConvertValue(x.value, x.spec.Type, n.Type)
 			return v, true
 		}
 		return v, x.spec.Type == n.Type && (!x.tensor() || x.layout.IsContiguous(s))
 	case graph.OpBitcast:
 		if x.spec.Type.Bits() < 8 && x.spec.Type != n.Type { // the byte is extended by another sign
-			v.bits = graph.ConvertBits(x.bits, x.spec.Type, n.Type)
+			v.value = graph.ConvertValue(x.value, x.spec.Type, n.Type)
 			return v, x.constant()
 		}
 		return v, x.tensor() || x.constant()
@@ -99,7 +102,7 @@ func (l *lowering) sliceView(n *graph.Node, v place) (place, bool) {
 			if !p.constant() {
 				return v, false
 			}
-			start = clampStart(p.bits, p.spec.Type, most)
+			start = clampStart(p.value.Lo, p.spec.Type, most)
 		}
 		v.layout.Offset += start * x.layout.Strides[i]
 		v.layout.Strides[i] = x.layout.Strides[i] * n.Attrs.Strides[i]

@@ -14,9 +14,11 @@ import (
 // Nx type does: an unrounded f32 that will become an f16, or an i32 that will wrap to a u8. Narrow
 // accepts that; everything else wants a canonical value: what Widen yields, or Round made.
 
-// MemOf is the memory type of an element of t.
+// MemOf is the memory type of an element of t, or of the parts of a complex one.
 func MemOf(t graph.Type) kernel.Mem {
 	switch t {
+	case graph.C64: // its parts
+		return kernel.MF32
 	case graph.U8, graph.S8, graph.F8, graph.F8E4M3FN, graph.S2, graph.S4, graph.U2, graph.U4:
 		return kernel.M8
 	case graph.U16, graph.S16, graph.F16, graph.BF16:
@@ -44,14 +46,14 @@ func RawMemOf(t graph.Type) kernel.Mem {
 	return kernel.M64
 }
 
-// RegOf is the register type that computes with t.
+// RegOf is the register type that computes with t, or with the parts of a complex t.
 func RegOf(t graph.Type) kernel.Type {
 	switch t {
 	case graph.U64, graph.S64:
 		return kernel.I64
-	case graph.F8, graph.F8E4M3FN, graph.F16, graph.BF16, graph.F32:
+	case graph.F8, graph.F8E4M3FN, graph.F16, graph.BF16, graph.F32, graph.C64:
 		return kernel.F32
-	case graph.F64:
+	case graph.F64, graph.C128:
 		return kernel.F64
 	}
 	return kernel.I32
@@ -59,6 +61,7 @@ func RegOf(t graph.Type) kernel.Type {
 
 // Has reports whether a device can load, compute with and store t.
 func Has(d kernel.Target, t graph.Type) bool {
+	t = t.Part()
 	if t.Size() == 8 {
 		return d.I64 && (t != graph.F64 || d.F64)
 	}

@@ -273,10 +273,10 @@ func TestDot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for name, target := range targets {
 		for range 120 {
-			ta := graph.Types[rng.IntN(len(graph.Types))]
+			ta := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			tb := ta
 			if rng.IntN(3) == 0 {
-				tb = graph.Types[rng.IntN(len(graph.Types))]
+				tb = graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			}
 			if !has(target, ta) || !has(target, tb) || !has(target, merged(ta, tb)) {
 				continue

@@ -21,7 +21,8 @@ type Region struct {
 type Leaf struct {
 	Operand
 	Const bool   // a constant: Bits is its element, the slot is unused
-	Bits  uint64 // in the leaf's type
+	Bits  uint64 // in the leaf's type; of a c128 the real part, and
+	Upper uint64 // the imaginary part
 }
 
 // RegionNode applies an elementwise op. Values are numbered leaves first, then nodes.
@@ -74,6 +75,13 @@ func Elementwise(t kernel.Target, r *Region) (*Plan, error) {
 			return nil, err
 		}
 		if err := r.needExact(t, n); err != nil {
+			return nil, err
+		}
+		types := []graph.Type{n.Type}
+		for _, i := range n.In {
+			types = append(types, r.typeOf(i))
+		}
+		if err := complexOps(n.Op, types...); err != nil {
 			return nil, err
 		}
 	}
@@ -221,6 +229,9 @@ var heavyOps = func() map[graph.Op]bool {
 // on whether whole vectors fill the innermost axis, never on the number of elements: a larger batch
 // must not need another kernel.
 func (g *elementwise) chooseWalk() {
+	if g.anyComplex() {
+		return // an element is a vector already
+	}
 	payLinear, payInner := g.vectorsPay()
 	linear, inner := true, len(g.x.Extents) > 0
 	if inner {
@@ -255,6 +266,21 @@ func (g *elementwise) chooseWalk() {
 		g.walk, g.vec = walkInner, vecLen
 		g.x = g.x.vectors(vecLen)
 	}
+}
+
+// anyComplex reports whether a complex number is loaded or stored.
+func (g *elementwise) anyComplex() bool {
+	for i := range g.r.In {
+		if g.r.In[i].Type.Complex() {
+			return true
+		}
+	}
+	for _, v := range g.r.Outs {
+		if g.r.typeOf(v).Complex() {
+			return true
+		}
+	}
+	return false
 }
 
 // vectors is the map whose innermost axis counts vectors of n elements. Tensors that are contiguous
@@ -293,23 +319,21 @@ func (g *elementwise) declare() {
 	g.n = g.scalar("n", g.x.IndexType(), immInt(count))
 	for i, v := range g.r.Outs {
 		t := g.r.typeOf(v)
-		g.outs = append(g.outs, g.pointer(fmt.Sprintf("out%d", i), MemOf(t), g.x, i, len(g.r.In)+i, t, g.vec, true))
+		g.outs = append(g.outs, g.pointer(fmt.Sprintf("out%d", i), elementMem(g.T, t), g.x, i, len(g.r.In)+i, t, g.vec, true))
 	}
 	g.ptr = make([]kernel.Ptr, len(g.r.In))
 	g.fixed = make([]value, len(g.r.In))
 	for i, l := range g.r.In {
 		name := fmt.Sprintf("in%d", i)
 		switch o := g.tensor[i]; {
-		case l.Const:
-			g.fixed[i] = value{t: l.Type, reg: g.scalar(name, RegOf(l.Type), Arg{Kind: Imm, Imm: registerBits(l.Bits, l.Type)})}
-		case l.ByValue:
-			g.fixed[i] = value{t: l.Type, reg: g.scalar(name, RegOf(l.Type), Arg{Kind: Value, Slot: i, From: l.Type, To: l.Type})}
+		case l.Const, l.ByValue:
+			g.fixed[i] = g.scalarElement(name, i, l)
 		default:
 			vec := 1
 			if g.inVectors(o) {
 				vec = g.vec
 			}
-			g.ptr[i] = g.pointer(name, MemOf(l.Type), g.x, o, i, l.Type, vec, false)
+			g.ptr[i] = g.pointer(name, elementMem(g.T, l.Type), g.x, o, i, l.Type, vec, false)
 		}
 	}
 	g.idx = g.index(g.x)
@@ -318,7 +342,7 @@ func (g *elementwise) declare() {
 func (g *elementwise) emit() {
 	for i, l := range g.r.In {
 		if o := g.tensor[i]; o >= 0 && g.x.Maps[o].Class == Scalar {
-			g.fixed[i] = value{t: l.Type, raw: g.Load(g.ptr[i], g.I32(0))}
+			g.fixed[i] = g.loadElement(g.ptr[i], g.I32(0), l.Type)
 			g.reg(&g.fixed[i])
 		}
 	}
@@ -356,29 +380,33 @@ func (g *elementwise) unit(i kernel.Value, n int) {
 				leaves[j][l] = value{t: leaf.Type, raw: raw}
 			}
 		default:
-			raw := g.Load(g.ptr[l], offs[o])
+			v := g.loadElement(g.ptr[l], offs[o], leaf.Type)
 			for j := range leaves {
-				leaves[j][l] = value{t: leaf.Type, raw: raw}
+				leaves[j][l] = v
 			}
 		}
 	}
-	stores := make([][]kernel.Value, len(g.r.Outs))
+	stores := make([][]*value, len(g.r.Outs))
 	for j := range leaves {
 		for o, v := range g.element(leaves[j]) {
 			stores[o] = append(stores[o], v)
 		}
 	}
 	for o, vs := range stores {
-		if n > 1 {
-			g.StoreV(g.outs[o], offs[o], vs)
-		} else {
-			g.Store(g.outs[o], offs[o], vs[0])
+		if n == 1 {
+			g.storeElement(g.outs[o], offs[o], vs[0])
+			continue
 		}
+		raw := make([]kernel.Value, n)
+		for j, v := range vs {
+			raw[j] = (&eval{g.Builder}).raw(v)
+		}
+		g.StoreV(g.outs[o], offs[o], raw)
 	}
 }
 
 // element computes one element and yields what to store.
-func (g *elementwise) element(vals []value) []kernel.Value {
+func (g *elementwise) element(vals []value) []*value {
 	e := &eval{g.Builder}
 	for _, n := range g.r.Nodes {
 		in := make([]*value, len(n.In))
@@ -387,11 +415,20 @@ func (g *elementwise) element(vals []value) []kernel.Value {
 		}
 		vals = append(vals, e.apply(n.Op, in, n.Type))
 	}
-	out := make([]kernel.Value, len(g.r.Outs))
+	out := make([]*value, len(g.r.Outs))
 	for k, v := range g.r.Outs {
-		out[k] = e.raw(&vals[v])
+		out[k] = &vals[v]
 	}
 	return out
 }
 
-func (g *elementwise) reg(v *value) kernel.Value { return (&eval{g.Builder}).reg(v) }
+// reg makes the register form of v ahead of a loop.
+func (g *elementwise) reg(v *value) {
+	e := &eval{g.Builder}
+	if v.parts == nil {
+		e.reg(v)
+		return
+	}
+	e.reg(&v.parts[0])
+	e.reg(&v.parts[1])
+}

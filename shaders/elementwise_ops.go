@@ -11,7 +11,8 @@ import (
 type value struct {
 	t              graph.Type
 	raw, reg, open kernel.Value
-	narrowed       bool // open came out of a narrowing conversion, which drivers fold with a widening
+	narrowed       bool      // open came out of a narrowing conversion, which drivers fold with a widening
+	parts          *[2]value // of a complex number, which has none of these forms itself
 }
 
 // eval emits operations on values.
@@ -52,7 +53,7 @@ type opFunc func(e *eval, op graph.Op, in []*value, out graph.Type) kernel.Value
 
 var opTable = map[graph.Op]opFunc{
 	graph.OpSelect: nil, graph.OpAsType: nil, graph.OpBitcast: nil, "real": nil, "conjugate": nil, // see apply
-	graph.OpClip: (*eval).clip,
+	graph.OpClip: (*eval).clip, graph.OpComplex: nil, // see complexTable
 
 	"add": (*eval).arithmetic, "subtract": (*eval).arithmetic, "multiply": (*eval).arithmetic, "divide": (*eval).arithmetic,
 	"pow": (*eval).pow, "atan2": (*eval).atan2, "quotient": (*eval).intDivision, "remainder": (*eval).remainder,
@@ -85,6 +86,9 @@ func ElementwiseOp(op graph.Op) bool {
 
 // apply computes one node.
 func (e *eval) apply(op graph.Op, in []*value, out graph.Type) value {
+	if ofComplex(in, out) {
+		return e.complex(op, in, out)
+	}
 	switch op {
 	case graph.OpSelect:
 		return e.selects(in, out)

@@ -31,17 +31,36 @@ func blank(from, to graph.Type) (graph.Type, graph.Type) {
 	return from, to
 }
 
+// inParts shows a tensor of complex numbers as one of their parts, which lie along a last axis.
+func inParts(s graph.Spec, l graph.Layout) (graph.Spec, graph.Layout) {
+	shape := append(append(graph.Shape(nil), s.Shape...), 2)
+	parts := graph.Layout{Offset: 2 * l.Offset, Strides: make([]int, len(l.Strides)+1)}
+	for i, st := range l.Strides {
+		parts.Strides[i] = 2 * st
+	}
+	parts.Strides[len(l.Strides)] = 1
+	return graph.Spec{Type: s.Type.Part(), Shape: shape}, parts
+}
+
 // Copy makes a contiguous tensor of out's type from x, which broadcasts to out's shape.
 func Copy(t kernel.Target, x Leaf, out graph.Spec) (*Plan, error) {
 	if x.Type == out.Type && x.Type.Size() == 8 && !t.I64 && !x.Const && !x.ByValue {
 		x.Operand, out = halves(x.Operand), graph.Spec{Type: graph.U32, Shape: append(slices.Clone(out.Shape), 2)}
 	}
 	r := &Region{Shape: out.Shape, In: []Leaf{x}, Outs: []int{0}}
-	if x.Type != out.Type {
+	switch {
+	case x.Type != out.Type:
 		r.Nodes = []RegionNode{{Op: graph.OpAsType, In: []int{0}, Type: out.Type}}
 		r.Outs[0] = 1
-	} else {
+	case !x.Type.Complex() || x.Type == graph.C64 && t.I64:
 		r.In[0].Type = bitsType(x.Type)
+	case x.Const || x.ByValue:
+		// As a complex number, whose parts differ.
+	default:
+		x.Spec, x.Layout = inParts(x.Spec, BroadcastLayout(x.Shape, x.Layout, out.Shape))
+		out, _ = inParts(out, graph.Contiguous(out.Shape))
+		x.Shape = out.Shape
+		return Copy(t, x, out)
 	}
 	if err := needMove(t, graph.OpAsType, x.Type, out.Type); err != nil {
 		return nil, err
@@ -101,15 +120,12 @@ func (f *flat) each(body func(i kernel.Value) kernel.Value) *Plan {
 
 // leafScalar reads a one-element leaf, once: a constant, a by-value number or element 0 of a tensor.
 func (m *maker) leafScalar(name string, slot int, l Leaf) value {
-	switch {
-	case l.Const:
-		return value{t: l.Type, reg: m.scalar(name, RegOf(l.Type), Arg{Kind: Imm, Imm: registerBits(l.Bits, l.Type)})}
-	case l.ByValue:
-		return value{t: l.Type, reg: m.scalar(name, RegOf(l.Type), Arg{Kind: Value, Slot: slot, From: l.Type, To: l.Type})}
+	if l.Const || l.ByValue {
+		return m.scalarElement(name, slot, l)
 	}
 	x := Merge(nil, graph.Layout{Offset: l.Layout.Offset})
-	p := m.pointer(name, MemOf(l.Type), x, 0, slot, l.Type, 1, false)
-	return value{t: l.Type, raw: m.Load(p, m.I32(0))}
+	p := m.pointer(name, elementMem(m.T, l.Type), x, 0, slot, l.Type, 1, false)
+	return m.loadElement(p, m.I32(0), l.Type)
 }
 
 // stored is what to store for a loaded raw element, converted where types differ.

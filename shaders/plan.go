@@ -25,7 +25,7 @@ type ArgKind uint8
 const (
 	Addr  ArgKind = iota // address of slot Slot plus Offset bytes
 	Imm                  // Imm
-	Value                // by-value operand Slot, read as Conv.From, converted as Nx does to Conv.To, widened to the register type
+	Value                // by-value operand Slot, read as From, its part Part converted as Nx does to To, widened to the register type
 )
 
 // Arg fills one entry of the argument table. Slots number the operands first, then the results,
@@ -36,16 +36,17 @@ type Arg struct {
 	Offset uint64 // Addr
 	Imm    uint64
 	From   graph.Type // Value
-	To     graph.Type // Value
+	To     graph.Type // Value: not complex
+	Part   int        // Value: 0 the number or its real part, 1 its imaginary part
 	Clamp  bool       // Value: what is beyond the integers of To becomes the nearest (graph.SaturateBits)
 }
 
 // Number is the element of To that a Value makes of a number with the given bits.
 func (a *Arg) Number(bits uint64) uint64 {
 	if a.Clamp {
-		return graph.SaturateBits(bits, a.From, a.To)
+		return graph.SaturateBits(bits, a.From.Part(), a.To)
 	}
-	return graph.ConvertBits(bits, a.From, a.To)
+	return graph.ConvertBits(bits, a.From.Part(), a.To)
 }
 
 // Access is a byte range of a slot that a launch touches. Hi is exclusive.

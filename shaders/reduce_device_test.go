@@ -26,7 +26,7 @@ func TestReduceOnDevice(t *testing.T) {
 	ops := []graph.Op{graph.OpSum, graph.OpProduct, graph.OpReduceMax, graph.OpReduceMin, graph.OpAll, graph.OpAny, graph.OpArgMax, graph.OpArgMin}
 	for name, target := range deviceTargets(t) {
 		for i := range 24 {
-			ty := graph.Types[rng.IntN(len(graph.Types))]
+			ty := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			if !has(target, ty) {
 				continue
 			}
@@ -71,10 +71,10 @@ func TestDotOnDevice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	for name, target := range deviceTargets(t) {
 		for i := range 16 {
-			ta := graph.Types[rng.IntN(len(graph.Types))]
+			ta := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			tb := ta
 			if i%3 == 0 {
-				tb = graph.Types[rng.IntN(len(graph.Types))]
+				tb = graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			}
 			if !has(target, ta) || !has(target, tb) || !has(target, merged(ta, tb)) {
 				continue

@@ -216,7 +216,7 @@ func TestReduce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, target := range targets {
 		for range 200 {
-			ty := graph.Types[rng.IntN(len(graph.Types))]
+			ty := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			if !has(target, ty) {
 				continue
 			}
@@ -322,7 +322,7 @@ func TestArgReduce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for name, target := range targets {
 		for i := range 150 {
-			ty := graph.Types[rng.IntN(len(graph.Types))]
+			ty := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			if !has(target, ty) {
 				continue
 			}

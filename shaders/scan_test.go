@@ -105,7 +105,7 @@ func TestScan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
 	for name, target := range targets {
 		for range 50 {
-			op, x, axis, reverse, acc := randomScan(rng, graph.Types)
+			op, x, axis, reverse, acc := randomScan(rng, graph.RealTypes)
 			if !has(target, x.Type) {
 				continue
 			}
@@ -130,7 +130,7 @@ func TestScanOnDevice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(53, 54))
 	for name, target := range deviceTargets(t) {
 		for range 16 {
-			op, x, axis, reverse, acc := randomScan(rng, graph.Types)
+			op, x, axis, reverse, acc := randomScan(rng, graph.RealTypes)
 			if !has(target, x.Type) {
 				continue
 			}

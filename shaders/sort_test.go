@@ -115,7 +115,7 @@ func (c sortCase) check(got [][]byte) error {
 }
 
 func randomSort(rng *rand.Rand) sortCase {
-	ty := graph.Types[rng.IntN(len(graph.Types))]
+	ty := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 	shape := randomShape(rng, 3000)
 	if len(shape) == 0 {
 		shape = graph.Shape{1 + rng.IntN(200)}

@@ -3,7 +3,7 @@ defmodule Nx.Vulkan.Backend.Types do
   # The element types of the wire, and the bytes of single elements in Nx's native layout.
 
   @wire [u: 2, u: 4, u: 8, u: 16, u: 32, u: 64, s: 2, s: 4, s: 8, s: 16, s: 32, s: 64] ++
-          [f: 8, f: 16, bf: 16, f: 32, f: 64]
+          [f: 8, f: 16, bf: 16, f: 32, f: 64, c: 64, c: 128]
 
   @doc """
   The wire's name of an Nx type, or `nil` for one that no device tensor has.
