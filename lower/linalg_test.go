@@ -59,13 +59,16 @@ func linalgTrial(r *rand.Rand, op graph.Op, t graph.Type, batch, n int) (*graph.
 	g := &graph.Graph{}
 	var in []laidOut
 	for _, spec := range specs {
-		x := tensor{Spec: spec, bits: make([]uint64, spec.Shape.Size())}
-		for i := range x.bits {
+		x := tensor{Spec: spec}
+		for i := range spec.Shape.Size() {
 			v := float64(r.Intn(13) - 4)
 			if row := i / n % m; len(in) == 0 && i%n == row {
 				v = float64(10 + r.Intn(9)) // no system is singular
 			}
-			x.bits[i] = graph.ConvertBits(math.Float64bits(math.Abs(v)), graph.F64, spec.Type)
+			x.bits = append(x.bits, graph.ConvertBits(math.Float64bits(math.Abs(v)), graph.F64, spec.Type.Part()))
+			if spec.Type.Complex() {
+				x.bits = append(x.bits, 0)
+			}
 		}
 		l := layOut(x, layoutOf(layoutKinds[r.Intn(len(layoutKinds))], spec.Shape))
 		in = append(in, l)
