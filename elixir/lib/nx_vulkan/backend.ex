@@ -18,13 +18,12 @@ defmodule Nx.Vulkan.Backend do
 
   ## What a tensor holds
 
-  One of three things, in the field `state`:
+  One of two things, in the field `state`:
 
     * a handle: the tensor lives on the device;
     * `{:constant, element}`: every element is this number. Nothing was sent: `constant/3` keeps it on
       the host, arithmetic of such tensors alone happens here, and as an operand it travels inside the
-      operation's own frame;
-    * `{:host, bits}`: a type that no device tensor has (complex).
+      operation's own frame.
 
   ## Where operations run
 
@@ -45,7 +44,7 @@ defmodule Nx.Vulkan.Backend do
   alias Nx.Tensor, as: T
   alias Nx.Vulkan.Backend.{Blocks, Data, Eager, Host, Trace}
 
-  @type state :: Nx.Vulkan.Handle.t() | {:constant, bitstring} | {:host, bitstring}
+  @type state :: Nx.Vulkan.Handle.t() | {:constant, bitstring}
   @typedoc "All but `state` are `nil` in a constant that was given no options; `transfer` is unless it was given."
   @type t :: %__MODULE__{
           device: non_neg_integer | nil,

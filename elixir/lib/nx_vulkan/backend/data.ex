@@ -72,15 +72,9 @@ defmodule Nx.Vulkan.Backend.Data do
   def store(%T{type: type, shape: shape} = out, bits, %B{} = place) do
     place = place(place)
 
-    case Types.wire(type) do
-      nil ->
-        %{out | data: %{place | state: {:host, bits}}}
-
-      wire ->
-        port = Port.get!(place.device)
-        {_id, handle} = upload(port, type, wire, shape, bits)
-        %{out | data: %{place | state: handle}}
-    end
+    port = Port.get!(place.device)
+    {_id, handle} = upload(port, type, Types.wire(type), shape, bits)
+    %{out | data: %{place | state: handle}}
   end
 
   defp upload(port, type, wire, shape, bits) do
@@ -117,7 +111,6 @@ defmodule Nx.Vulkan.Backend.Data do
     case state do
       handle when is_binary(handle) -> read_elements(handle, type, limit)
       {:constant, bits} -> repeat(bits, min(limit, Nx.size(shape)))
-      {:host, bits} -> part(bits, 0, limit * bit_width(type))
       {:traced, _, _} -> Trace.leave()
       nil -> raise ArgumentError, "the tensor holds no data: #{inspect(b)}"
     end
@@ -193,12 +186,6 @@ defmodule Nx.Vulkan.Backend.Data do
   ## Batches
 
   @doc false
-  def to_batched(out, %T{data: %B{state: {:host, _}}} = t, opts) do
-    out
-    |> Nx.BinaryBackend.to_batched(to_host(t), opts)
-    |> Stream.map(&store(out, Nx.BinaryBackend.to_binary(&1, Nx.size(out)), t.data))
-  end
-
   def to_batched(out, t, opts) do
     size = elem(t.shape, 0)
     batch = elem(out.shape, 0)
