@@ -298,4 +298,9 @@ defmodule Nx.Vulkan.BackendTest do
 
     assert is_list(kernels)
   end
+
+  test "what Complex refuses is refused" do
+    z = Nx.tensor([Complex.new(1, 2)], backend: Nx.Vulkan.Backend)
+    assert_raise ArithmeticError, ~r/atan2 only accepts real numbers/, fn -> Nx.atan2(z, 1) end
+  end
 end

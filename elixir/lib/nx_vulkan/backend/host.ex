@@ -91,6 +91,9 @@ defmodule Nx.Vulkan.Backend.Host do
     refuse_scalar!(name, type, value)
   end
 
+  def check!(:atan2, type, _operands) when type in [:c64, :c128],
+    do: raise(ArithmeticError, "Complex.atan2 only accepts real numbers as arguments")
+
   def check!(_name, _type, _operands), do: :ok
 
   defp refuse_scalar!(:left_shift, _type, n) when n < 0, do: raise(ArgumentError, "cannot left shift by #{n}")
