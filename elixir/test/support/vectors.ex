@@ -16,7 +16,8 @@ if Code.ensure_loaded?(Nx) do
 
     alias Nx.Vulkan.Handle
     alias Nx.Vulkan.Port, as: VPort
-    alias Nx.Vulkan.Test.{Calls, Operations, Reference}
+    alias Nx.Vulkan.Backend.Types
+    alias Nx.Vulkan.Test.{Calls, Operations, Reference, VectorFamilies}
 
     @impl true
     def run(args) do
@@ -54,7 +55,27 @@ if Code.ensure_loaded?(Nx) do
         [as_type: cast_cases(), bitcast: bitcast_cases(), select: select_cases(), clip: clip_cases()] ++
         [iota: iota_cases(), eye: eye_cases(), constant: constant_cases()] ++
         Enum.map(Calls.all(), fn {name, call} -> {name, call_cases(name, call)} end) ++
-        [nan: nan_cases(), sums: sum_cases()]
+        [nan: nan_cases(), sums: sum_cases()] ++
+        for {name, calls} <- families(), do: {name, Enum.flat_map(calls, &family_cases(name, &1))}
+    end
+
+    defp families, do: Nx.with_default_backend(Nx.BinaryBackend, &VectorFamilies.all/0)
+
+    # One case for each result.
+    defp family_cases(name, {label, fun, operands, tolerance}) do
+      wanted = Nx.with_default_backend(Nx.BinaryBackend, fn -> Calls.list(apply(fun, operands)) end)
+
+      for {want, i} <- Enum.with_index(wanted) do
+        {"#{name} #{label} #{i}",
+         fn -> fun |> apply(Enum.map(operands, &vulkan/1)) |> Calls.list() |> Enum.at(i) end,
+         fn _result -> {Nx.to_binary(want), [], 0, bound(want, tolerance)} end}
+      end
+    end
+
+    defp bound(_want, 0), do: 0.0
+
+    defp bound(want, tolerance) do
+      want |> Nx.abs() |> Nx.reduce_max() |> Nx.to_number() |> max(1.0) |> Kernel.*(tolerance)
     end
 
     defp binary_cases(op) do
@@ -270,16 +291,15 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp vector({name, id, result, {want, skip, ulps, bound}}, casts) do
-      made = Enum.map(casts, fn {term, _} -> made(term) end)
+      made = Enum.flat_map(casts, fn {term, _} -> made(term) end)
       true = id in made
-      {kind, size} = result.type
 
-      {name, Enum.map(casts, &elem(&1, 1)), id, made, :"#{kind}#{size}", result.shape, want, skip, ulps,
+      {name, Enum.map(casts, &elem(&1, 1)), id, made, Types.wire(result.type), result.shape, want, skip, ulps,
        bound}
     end
 
-    defp made({:op, _, _, [id]}), do: id
-    defp made({:upload, id, _, _, _}), do: id
+    defp made({:op, _, _, ids}), do: ids
+    defp made({:upload, id, _, _, _}), do: [id]
 
     defp write(folder, name, vectors) do
       path = Path.join(folder, "#{name}.etf")
