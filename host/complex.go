@@ -2,6 +2,7 @@ package host
 
 import (
 	"math"
+	"math/cmplx"
 
 	"nxvk/graph"
 )
@@ -89,7 +90,7 @@ func mulComplex(a, b complex128) complex128 {
 
 func divComplex(a, b complex128) complex128 {
 	ar, ai, br, bi := real(a), imag(a), real(b), imag(b)
-	if math.IsInf(br, 0) && bi == 0 && !math.IsInf(ar, 0) && !math.IsInf(ai, 0) && a == a {
+	if math.IsInf(br, 0) && bi == 0 && !math.IsInf(ar, 0) && !math.IsInf(ai, 0) && !cmplx.IsNaN(a) {
 		return 0
 	}
 	den := float64(br*br) + float64(bi*bi)
@@ -163,7 +164,7 @@ func expComplex(z complex128) complex128 {
 func logComplex(z complex128) complex128 { return complex(log(absComplex(z)), atan2(imag(z), real(z))) }
 
 func finite(z complex128) bool {
-	return !math.IsInf(real(z), 0) && !math.IsInf(imag(z), 0) && z == z
+	return !math.IsInf(real(z), 0) && !math.IsInf(imag(z), 0) && !cmplx.IsNaN(z)
 }
 
 func sinComplex(z complex128) complex128 {

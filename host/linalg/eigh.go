@@ -90,11 +90,11 @@ func (j *jacobi[F]) norms() (all, off F) {
 
 // rotation finds the rotation that takes element t between diagonal elements p and q to zero.
 func rotation[F Float](p, t, q F) (c, s, top, low F) {
-	tau, tan := F(0), F(0)
+	tau := F(0)
 	if t != 0 {
 		tau = (q - p) / (2 * t)
 	}
-	tan = sqrt(1 + F(tau*tau))
+	tan := sqrt(1 + F(tau*tau))
 	if !(tau >= 0) {
 		tan = -tan
 	}
