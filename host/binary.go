@@ -240,12 +240,28 @@ var relations = map[graph.Op][4]bool{
 	"greater": {false, false, true, false}, "greater_equal": {false, true, true, false},
 }
 
+// equalComplex compares as Nx compares the terms that it holds complex numbers in: two NaN parts are equal, and an
+// infinite real number equals no complex one.
+func equalComplex(n *graph.Node, a, b Tensor, both bool) Tensor {
+	equal := func(x, y float64) bool { return x == y || both && x != x && y != y }
+	return map2(n.Spec, a, b, false, func(a, b complex128) int64 {
+		same := equal(real(a), real(b)) && equal(imag(a), imag(b)) && (both || finite(a))
+		return boolean(same == (n.Op == "equal"))
+	})
+}
+
 // comparison compares by value, whatever the types.
 func comparison(n *graph.Node, a, b Tensor) Tensor {
 	holds := relations[n.Op]
 	yields := func(c int) int64 { return boolean(holds[c+1]) }
 	ua, ub := a.Type == graph.U64, b.Type == graph.U64
 	ca, cb := classOf(a.Type), classOf(b.Type)
+	switch {
+	case n.Op == "equal" || n.Op == "not_equal":
+		if ca == complex_ || cb == complex_ {
+			return equalComplex(n, a, b, ca == cb)
+		}
+	}
 	switch {
 	case ca == complex_ || cb == complex_:
 		return map2(n.Spec, a, b, false, func(a, b complex128) int64 {

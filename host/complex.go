@@ -30,16 +30,25 @@ var complexUnary = map[graph.Op]func(complex128) complex128{
 	"sqrt":  sqrtComplex,
 	"rsqrt": func(z complex128) complex128 { return divComplex(1, sqrtComplex(z)) },
 	"cbrt": func(z complex128) complex128 {
-		a := atan2(imag(z), real(z)) / 3
-		return mulComplex(complex(cbrt(absComplex(z)), 0), complex(cos(a), sin(a)))
+		r, a := cbrt(absComplex(z)), phaseComplex(z)/3
+		if a == 0 {
+			return complex(r, 0)
+		}
+		return mulComplex(complex(r, 0), complex(cos(a), sin(a)))
 	},
 	"sin": sinComplex,
 	"cos": cosComplex,
 	"tan": func(z complex128) complex128 { return divComplex(sinComplex(z), cosComplex(z)) },
 	"asin": func(z complex128) complex128 {
+		if !finite(z) {
+			return complex(math.NaN(), math.NaN())
+		}
 		return mulComplex(complex(0, -1), logComplex(mulComplex(1i, z)+sqrtComplex(1-mulComplex(z, z))))
 	},
 	"acos": func(z complex128) complex128 {
+		if !finite(z) {
+			return complex(math.NaN(), math.NaN())
+		}
 		return mulComplex(complex(0, -1), logComplex(z+sqrtComplex(mulComplex(z, z)-1)))
 	},
 	"atan": func(z complex128) complex128 {
@@ -60,12 +69,7 @@ var complexUnary = map[graph.Op]func(complex128) complex128{
 	"ceil":    parts(math.Ceil),
 	"floor":   parts(math.Floor),
 	"round":   parts(func(x float64) float64 { return math.Round(x) + 0 }),
-	"sign": func(z complex128) complex128 {
-		if z == 0 {
-			return z
-		}
-		return divComplex(z, complex(absComplex(z), 0))
-	},
+	"sign":    func(complex128) complex128 { return 1 }, // Nx orders complex numbers above 0, all of them
 }
 
 // realOnly is a function that is defined on real numbers alone.
@@ -101,7 +105,9 @@ func divComplex(a, b complex128) complex128 {
 func absComplex(z complex128) float64 {
 	x, y := math.Abs(real(z)), math.Abs(imag(z))
 	switch {
-	case math.IsInf(x, 0) || math.IsInf(y, 0):
+	case x != x && y != y:
+		return x
+	case !finite(z): // one NaN too
 		return math.Inf(1)
 	case x == 0:
 		return y
@@ -161,7 +167,29 @@ func expComplex(z complex128) complex128 {
 	return complex(m*cos(i), m*sin(i))
 }
 
-func logComplex(z complex128) complex128 { return complex(log(absComplex(z)), atan2(imag(z), real(z))) }
+func logComplex(z complex128) complex128 { return complex(log(absComplex(z)), angleComplex(z)) }
+
+// angleComplex is the angle of z. An infinite real part gives 0 or π whatever the sign of a finite imaginary part.
+func angleComplex(z complex128) float64 {
+	if r, i := real(z), imag(z); math.IsInf(r, 0) && i == i && !math.IsInf(i, 0) {
+		if r < 0 {
+			return math.Pi
+		}
+		return 0
+	}
+	return atan2(imag(z), real(z))
+}
+
+// phaseComplex is the angle as cbrt takes it: an infinite imaginary part alone decides, and both parts -∞ give 5π/4.
+func phaseComplex(z complex128) float64 {
+	switch r, i := real(z), imag(z); {
+	case math.IsInf(r, -1) && math.IsInf(i, -1):
+		return 5 * math.Pi / 4
+	case math.IsInf(i, 0) && !math.IsInf(r, 0):
+		return math.Copysign(math.Pi/2, i)
+	}
+	return angleComplex(z)
+}
 
 func finite(z complex128) bool {
 	return !math.IsInf(real(z), 0) && !math.IsInf(imag(z), 0) && !cmplx.IsNaN(z)

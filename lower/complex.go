@@ -20,6 +20,9 @@ func init() {
 		graph.OpGather: expandMoved(1), graph.OpTake: expandMoved(1), graph.OpTakeAlongAxis: expandMoved(1),
 		graph.OpIndexedPut: expandIndexed, graph.OpIndexedAdd: expandIndexed,
 		graph.OpSum: expandByParts, graph.OpCumulativeSum: expandByParts, graph.OpWindowSum: expandByParts,
+		graph.OpProduct: expandComplexProduct, graph.OpWindowProduct: expandComplexWindowProduct,
+		graph.OpAll: expandComplexTruth, graph.OpAny: expandComplexTruth,
+		graph.OpDot: expandComplexDot, graph.OpConv: expandComplexConv,
 		"add": expandPartwise, "subtract": expandPartwise, "negate": expandPartwise,
 	}
 }
@@ -301,7 +304,8 @@ var complexKernels = func() map[graph.Op]bool {
 		graph.OpReshape: true, graph.OpAsType: true, graph.OpBroadcast: true, graph.OpFromParts: true,
 		graph.OpPad: true, graph.OpSlice: true, graph.OpPutSlice: true, graph.OpConcat: true, graph.OpStack: true,
 		graph.OpGather: true, graph.OpTake: true, graph.OpTakeAlongAxis: true, graph.OpIndexedPut: true,
-		graph.OpSelect: true, graph.OpComplex: true,
+		graph.OpSelect: true, graph.OpComplex: true, graph.OpCumulativeProduct: true,
+		graph.OpFFT: true, graph.OpIFFT: true, graph.OpRFFT: true, graph.OpIRFFT: true,
 	}
 	for _, ops := range [][]graph.Op{graph.Unary, graph.Binary} {
 		for _, op := range ops {

@@ -23,9 +23,9 @@ func hostEval(t *testing.T, g *graph.Graph, in []laidOut) []tensor {
 	}
 	var ts []tensor
 	for _, o := range out {
-		x := tensor{Spec: o.Spec, bits: make([]uint64, o.Shape.Size())}
+		x := tensor{Spec: o.Spec, bits: make([]uint64, len(o.Data)/o.Type.Part().Size())}
 		for i := range x.bits {
-			x.bits[i] = get(o.Data, o.Type, i)
+			x.bits[i] = get(o.Data, o.Type.Part(), i)
 		}
 		ts = append(ts, x)
 	}
