@@ -287,6 +287,8 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		plan, err = shaders.TopK(t, tensors(0), n.Spec, n.More[0])
 	case graph.OpWindowSum, graph.OpWindowProduct, graph.OpWindowMax, graph.OpWindowMin:
 		plan, err = shaders.Window(t, n.Op, tensors(0), n.Spec, at)
+	case graph.OpReduce, graph.OpWindowReduce:
+		plan, err = l.reduction(n, in)
 	case graph.OpFFT, graph.OpIFFT, graph.OpRFFT, graph.OpIRFFT:
 		plan, err = shaders.FFT(t, n.Op, tensors(0), n.Spec, at.Axis, at.Length, at.Eps)
 	case graph.OpDot:

@@ -65,25 +65,8 @@ func (r *Region) tuning(t kernel.Target) shape {
 
 // Elementwise makes the plan of a region.
 func Elementwise(t kernel.Target, r *Region) (*Plan, error) {
-	for _, n := range r.Nodes {
-		for _, i := range n.In {
-			if err := needTypes(t, n.Op, r.typeOf(i)); err != nil {
-				return nil, err
-			}
-		}
-		if err := needTypes(t, n.Op, n.Type); err != nil {
-			return nil, err
-		}
-		if err := r.needExact(t, n); err != nil {
-			return nil, err
-		}
-		types := []graph.Type{n.Type}
-		for _, i := range n.In {
-			types = append(types, r.typeOf(i))
-		}
-		if err := complexOps(n.Op, types...); err != nil {
-			return nil, err
-		}
+	if err := r.check(t); err != nil {
+		return nil, err
 	}
 	g := newElementwise(t, r)
 	g.declare()
@@ -93,6 +76,26 @@ func Elementwise(t kernel.Target, r *Region) (*Plan, error) {
 	grid := Groups(units, tune.local, tune.units)
 	grid[0] = min(grid[0], uint32(tune.most))
 	return &Plan{Launches: []Launch{g.launch(grid)}}, nil
+}
+
+// check wants the device to compute each node as Nx does.
+func (r *Region) check(t kernel.Target) error {
+	for _, n := range r.Nodes {
+		types := []graph.Type{n.Type}
+		for _, i := range n.In {
+			types = append(types, r.typeOf(i))
+		}
+		if err := needTypes(t, n.Op, types...); err != nil {
+			return err
+		}
+		if err := r.needExact(t, n); err != nil {
+			return err
+		}
+		if err := complexOps(n.Op, types...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // needExact wants a device without f64 to hold the operands of float arithmetic as they are: f32 would round large

@@ -41,7 +41,7 @@ func (a slide) wide() bool {
 	return max(a.n, a.lo, -a.lo, a.outs*a.step, a.size*a.gap) > most
 }
 
-// over are the windows of an operation over x, by axis of x. An operation without dilations has none in at.
+// slides are the windows of an operation over x, by axis of x; at names no dilations where the operation has none.
 func slides(x Operand, out graph.Shape, at *graph.Attrs) []slide {
 	strides := stridesOf(x)
 	axes := make([]slide, len(x.Shape))
@@ -93,6 +93,15 @@ func outsOf(axes []slide) int {
 	n := 1
 	for _, a := range axes {
 		n *= a.outs
+	}
+	return n
+}
+
+// sizeOf is the number of elements of a window.
+func sizeOf(axes []slide) int {
+	n := 1
+	for _, a := range axes {
+		n = satMul(n, a.size)
 	}
 	return n
 }

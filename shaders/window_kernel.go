@@ -22,11 +22,12 @@ type windowPass struct {
 	name string
 	f    *fold
 	srcs []windowSource
-	// fill, unless nil, yields the element that padding holds; else padding is left out.
-	fill func(w *writer) []kernel.Value
-	// finish yields the result; the accumulators are stored where out is nil.
-	out  *graph.Spec
-	slot int // of the result, or of the first part
+	// begin, unless nil, yields where accumulators begin, else at the unit.
+	begin func(w *writer) []kernel.Value
+	// filled says that padding holds the first register of that as an element; else padding is left out.
+	filled bool
+	out  *graph.Spec // the result; nil: the accumulators are stored
+	slot int         // of the result, or of the first part
 }
 
 // windowKernel is the state of the kernel being built.
@@ -34,7 +35,7 @@ type windowKernel struct {
 	*writer
 	p    *windowPass
 	acc  []kernel.Var
-	pad  []kernel.Value // registers of the element that padding holds
+	init []kernel.Value // where accumulators begin
 	srcs []boundSource
 }
 
@@ -50,6 +51,7 @@ type boundSlide struct {
 	nv, sizev, stepv, lov kernel.Value
 	stridev, hop          kernel.Value // hop: between neighbours in a window
 	gapv                  Divisor
+	placev                kernel.Value // how many elements of a window come before its second one along the axis
 }
 
 // launch builds the pass.
@@ -82,8 +84,10 @@ func (p *windowPass) launch() Launch {
 	for i := range p.srcs {
 		k.srcs = append(k.srcs, k.bindSource(i, lists[i]))
 	}
-	if p.fill != nil {
-		k.pad = p.fill(k.writer)
+	if p.begin != nil {
+		k.init = p.begin(k.writer)
+	} else {
+		k.init = p.f.ident(k.Builder)
 	}
 	store := k.sink(outs)
 	GridStride(k.Builder, tune.local, n, func(i kernel.Value) {
@@ -96,7 +100,7 @@ func (p *windowPass) launch() Launch {
 			at[0] = rest
 		}
 		k.acc = nil
-		for _, v := range p.f.ident(k.Builder) {
+		for _, v := range k.init {
 			k.acc = append(k.acc, k.NewVar(v))
 		}
 		for s := range k.srcs {
@@ -138,10 +142,13 @@ func (k *windowKernel) bindSource(i int, axes []slide) boundSource {
 		}
 		if !a.plain() {
 			v.stepv, v.lov = k.number(name("step"), a.step), k.number(name("lo"), a.lo)
-			if a.padded() || k.p.fill != nil {
+			if a.padded() || k.p.filled {
 				v.nv = k.number(name("n"), a.n)
 			}
 			if a.size > 1 {
+				if k.p.f.at != kernel.Void {
+					v.placev = k.number(name("place"), sizeOf(axes[j+1:]))
+				}
 				v.sizev, v.hop = k.number(name("size"), a.size), v.stridev
 				if a.gap != 1 {
 					v.gapv = k.divisor(name("gap"), a.gap)
@@ -204,12 +211,12 @@ func (k *windowKernel) gather(s *boundSource, at []kernel.Value) {
 			continue
 		}
 		sp := span{axis: a, start: start, from: k.index(0), to: a.sizev}
-		if a.padded() && k.p.fill == nil {
+		if a.padded() && !k.p.filled {
 			sp.from, sp.to = k.clip(a, start)
 		}
 		spans = append(spans, sp)
 	}
-	k.visit(s, spans, k.offset(off), inside)
+	k.visit(s, spans, k.offset(off), k.index(0), inside)
 }
 
 // clip yields which elements of a window that begins at start are no padding.
@@ -229,41 +236,48 @@ func (k *windowKernel) clip(a *boundSlide, start kernel.Value) (from, to kernel.
 	return from, k.min(hops(left), a.sizev)
 }
 
-// visit walks the rest of a window's axes and takes in its elements.
-func (k *windowKernel) visit(s *boundSource, rest []span, off, inside kernel.Value) {
+// visit walks the rest of a window's axes and takes in its elements. place is where in its window an element stands.
+func (k *windowKernel) visit(s *boundSource, rest []span, off, place, inside kernel.Value) {
 	if len(rest) > 0 {
 		sp := rest[0]
 		k.For(sp.from, sp.to, k.index(1), func(w kernel.Value) {
-			in := inside
-			if k.p.fill != nil && sp.axis.padded() {
-				place := w
+			in, at := inside, place
+			if k.p.filled && sp.axis.padded() {
+				reached := w
 				if sp.axis.gap != 1 {
-					place = k.Mul(w, sp.axis.gapv.Extent())
+					reached = k.Mul(w, sp.axis.gapv.Extent())
 				}
-				in = k.And(in, k.Cmp(kernel.ULt, k.Add(sp.start, place), sp.axis.nv))
+				in = k.And(in, k.Cmp(kernel.ULt, k.Add(sp.start, reached), sp.axis.nv))
 			}
-			k.visit(s, rest[1:], k.Add(off, k.Mul(w, sp.axis.hop)), in)
+			if sp.axis.placev != 0 {
+				at = k.Add(place, k.Mul(w, sp.axis.placev))
+			}
+			k.visit(s, rest[1:], k.Add(off, k.Mul(w, sp.axis.hop)), at, in)
 		})
 		return
 	}
-	take := func() { k.take(s, off) }
+	take := func() { k.take(s, off, place) }
 	if bits, ok := k.IsConst(inside); ok && bits == 1 {
 		take()
 		return
 	}
-	if k.p.fill == nil {
+	if !k.p.filled {
 		k.If(inside, take, nil)
 		return
 	}
-	// One copy of the function, whichever element it sees.
-	v := k.NewVar(k.pad[0])
-	k.If(inside, func() { k.Set(v, k.p.f.elem(k.Builder, []kernel.Value{s.in.load(off)})[0]) }, nil)
-	k.step([]kernel.Value{k.Get(v)})
+	// One copy of the step, whichever element it sees.
+	v := k.NewVar(k.init[0])
+	k.If(inside, func() { k.Set(v, k.element(s, off)[0]) }, nil)
+	k.step([]kernel.Value{k.Get(v)}, place)
 }
 
-func (k *windowKernel) take(s *boundSource, off kernel.Value) {
+func (k *windowKernel) element(s *boundSource, off kernel.Value) []kernel.Value {
+	return k.p.f.elem(k.Builder, []kernel.Value{s.in.load(off)})
+}
+
+func (k *windowKernel) take(s *boundSource, off, place kernel.Value) {
 	if s.in != nil {
-		k.step(k.p.f.elem(k.Builder, []kernel.Value{s.in.load(off)}))
+		k.step(k.element(s, off), place)
 		return
 	}
 	vs := make([]kernel.Value, len(s.parts))
@@ -273,8 +287,8 @@ func (k *windowKernel) take(s *boundSource, off kernel.Value) {
 	k.set(k.p.f.join(k.Builder, k.get(), vs))
 }
 
-func (k *windowKernel) step(v []kernel.Value) {
-	k.set(k.p.f.step(k.Builder, k.get(), v, k.index(0)))
+func (k *windowKernel) step(v []kernel.Value, place kernel.Value) {
+	k.set(k.p.f.step(k.Builder, k.get(), v, place))
 }
 
 func (k *windowKernel) get() []kernel.Value {
