@@ -221,7 +221,7 @@ func TestFamiliesAgreeWithHost(t *testing.T) {
 				ran++
 				want := hostEval(t, g, in)
 				target := testTargets[[]string{"cpu", "discrete"}[r.Intn(2)]]
-				if tier := TierOf(target, *n, g.Params); tier != Device && name != "window_scatter" {
+				if tier := TierOf(target, *n, g.Params); tier != Device {
 					t.Errorf("%v: the %v runs it", g, tier)
 				}
 				got := runGraph(t, interpreted(target), g, in)

@@ -289,6 +289,8 @@ func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, erro
 		plan, err = shaders.Window(t, n.Op, tensors(0), n.Spec, at)
 	case graph.OpReduce, graph.OpWindowReduce:
 		plan, err = l.reduction(n, in)
+	case graph.OpWindowScatterMax, graph.OpWindowScatterMin:
+		plan, err = shaders.WindowScatter(t, n.Op, tensors(0), tensors(1), l.leaf(&in[2], n.Op, n.Type), n.Spec, at)
 	case graph.OpFFT, graph.OpIFFT, graph.OpRFFT, graph.OpIRFFT:
 		plan, err = shaders.FFT(t, n.Op, tensors(0), n.Spec, at.Axis, at.Length, at.Eps)
 	case graph.OpDot:
@@ -520,7 +522,7 @@ func NarrowInt(op graph.Op, t graph.Type, bits uint64) (graph.Type, uint64) {
 }
 
 var byValueOps = func() map[graph.Op]struct{} {
-	m := map[graph.Op]struct{}{graph.OpSelect: {}, graph.OpClip: {}, graph.OpPad: {}}
+	m := map[graph.Op]struct{}{graph.OpSelect: {}, graph.OpClip: {}, graph.OpPad: {}, graph.OpWindowScatterMax: {}, graph.OpWindowScatterMin: {}}
 	for _, op := range graph.Binary {
 		m[op] = struct{}{}
 	}

@@ -26,8 +26,8 @@ type windowPass struct {
 	begin func(w *writer) []kernel.Value
 	// filled says that padding holds the first register of that as an element; else padding is left out.
 	filled bool
-	out  *graph.Spec // the result; nil: the accumulators are stored
-	slot int         // of the result, or of the first part
+	out    *graph.Spec // the result; nil: the accumulators are stored
+	slot   int         // of the result, or of the first part
 }
 
 // windowKernel is the state of the kernel being built.
