@@ -69,6 +69,8 @@ const (
 	firstStage = 2
 	// radix is how many windows a window of windows holds.
 	radix = 16
+	// unrolled is the most elements of windows whose size is part of a kernel: 2×2 and 3×3, of which models have few.
+	unrolled = 9
 )
 
 // lanes is how many invocations keep a device of a class busy.
@@ -189,7 +191,7 @@ func (w *windowing) along(x windowSource, first, last int, done bool) windowSour
 // pass adds a launch that gathers the windows of the sources: to the result, or to accumulators, which it
 // yields as a source that has yet to be given windows.
 func (w *windowing) pass(f *fold, out *graph.Spec, srcs ...windowSource) windowSource {
-	p := windowPass{t: w.t, name: w.name, f: f, srcs: srcs, out: out, slot: windowOut}
+	p := windowPass{t: w.t, name: w.name, f: f, srcs: srcs, out: out, slot: windowOut, unroll: unrolled}
 	outs := outsOf(srcs[0].axes)
 	to := windowSource{count: outs}
 	if out == nil {

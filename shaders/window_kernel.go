@@ -26,6 +26,8 @@ type windowPass struct {
 	begin func(w *writer) []kernel.Value
 	// filled says that padding holds the first register of that as an element; else padding is left out.
 	filled bool
+	// unroll is how many elements of a window may be visited without a loop.
+	unroll int
 	out    *graph.Spec // the result; nil: the accumulators are stored
 	slot   int         // of the result, or of the first part
 }
@@ -44,6 +46,8 @@ type boundSource struct {
 	in    *input
 	parts []kernel.Ptr
 	axes  []boundSlide
+	// unrolled windows have a copy of the step for each of their elements, and their size is part of the kernel.
+	unrolled bool
 }
 
 type boundSlide struct {
@@ -126,7 +130,7 @@ func (p *windowPass) launch() Launch {
 
 func (k *windowKernel) bindSource(i int, axes []slide) boundSource {
 	s := &k.p.srcs[i]
-	var b boundSource
+	b := boundSource{unrolled: sizeOf(axes) <= k.p.unroll}
 	if s.x != nil {
 		b.in = k.operand(*s.x, s.slot, k.p.f.raw)
 	} else {
@@ -149,7 +153,10 @@ func (k *windowKernel) bindSource(i int, axes []slide) boundSource {
 				if k.p.f.at != kernel.Void {
 					v.placev = k.number(name("place"), sizeOf(axes[j+1:]))
 				}
-				v.sizev, v.hop = k.number(name("size"), a.size), v.stridev
+				v.hop = v.stridev
+				if !b.unrolled {
+					v.sizev = k.number(name("size"), a.size)
+				}
 				if a.gap != 1 {
 					v.gapv = k.divisor(name("gap"), a.gap)
 					v.hop = k.Mul(v.stridev, v.gapv.Extent())
@@ -211,7 +218,7 @@ func (k *windowKernel) gather(s *boundSource, at []kernel.Value) {
 			continue
 		}
 		sp := span{axis: a, start: start, from: k.index(0), to: a.sizev}
-		if a.padded() && !k.p.filled {
+		if a.padded() && !k.p.filled && !s.unrolled {
 			sp.from, sp.to = k.clip(a, start)
 		}
 		spans = append(spans, sp)
@@ -240,9 +247,9 @@ func (k *windowKernel) clip(a *boundSlide, start kernel.Value) (from, to kernel.
 func (k *windowKernel) visit(s *boundSource, rest []span, off, place, inside kernel.Value) {
 	if len(rest) > 0 {
 		sp := rest[0]
-		k.For(sp.from, sp.to, k.index(1), func(w kernel.Value) {
+		element := func(w kernel.Value) {
 			in, at := inside, place
-			if k.p.filled && sp.axis.padded() {
+			if (k.p.filled || s.unrolled) && sp.axis.padded() {
 				reached := w
 				if sp.axis.gap != 1 {
 					reached = k.Mul(w, sp.axis.gapv.Extent())
@@ -253,7 +260,14 @@ func (k *windowKernel) visit(s *boundSource, rest []span, off, place, inside ker
 				at = k.Add(place, k.Mul(w, sp.axis.placev))
 			}
 			k.visit(s, rest[1:], k.Add(off, k.Mul(w, sp.axis.hop)), at, in)
-		})
+		}
+		if !s.unrolled {
+			k.For(sp.from, sp.to, k.index(1), element)
+			return
+		}
+		for w := range sp.axis.size {
+			element(k.index(w))
+		}
 		return
 	}
 	take := func() { k.take(s, off, place) }

@@ -109,7 +109,7 @@ func (s *scatter) choose() (Launch, graph.Type) {
 		final: func(b *kernel.Builder, acc []kernel.Value) kernel.Value { return acc[1] },
 	}
 	p := windowPass{t: s.t, name: string(s.op) + "_choice", f: &f, srcs: []windowSource{{axes: s.axes, x: &s.x}},
-		out: &graph.Spec{Type: typ, Shape: s.src.Shape}, slot: scatterChosen, filled: true}
+		out: &graph.Spec{Type: typ, Shape: s.src.Shape}, slot: scatterChosen, filled: true, unroll: unrolled}
 	p.begin = func(w *writer) []kernel.Value { return []kernel.Value{cast(w.Builder, w.one(s.init, 2)), w.Zero(r)} }
 	return p.launch(), typ
 }
