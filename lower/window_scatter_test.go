@@ -53,13 +53,13 @@ func testScatters(t *testing.T, m machine, seed int64, trials int) {
 			in[2].value = r.Intn(2) == 0
 			agree(t, g, runGraph(t, m, g, in), want)
 			if p, _ := Lower(g, m.Target); len(p.HostOps()) > 0 {
-				if hosted++; ty == it {
+				if hosted++; ty == it && complete(m.Target) {
 					t.Fatalf("runs on the host\n%v", g)
 				}
 			}
 		}
 	}
-	if hosted > trials*3 {
+	if hosted > trials*3 && complete(m.Target) {
 		t.Errorf("%d of %d run on the host", hosted, trials*len(graph.Types))
 	}
 }
