@@ -94,9 +94,7 @@ func seen(s graph.Spec, x Tensor, l graph.Layout) Tensor {
 }
 
 func constant(n *graph.Node, _ []Tensor) Tensor {
-	var b [16]byte
-	le.PutUint64(b[:], n.Attrs.Value)
-	return seen(n.Spec, Tensor{Spec: graph.Spec{Type: n.Type}, Data: b[:n.Type.Size()]}, graph.Layout{Strides: make([]int, len(n.Shape))})
+	return seen(n.Spec, Tensor{Spec: graph.Spec{Type: n.Type}, Data: n.Attrs.Number().AppendBytes(nil, n.Type)}, graph.Layout{Strides: make([]int, len(n.Shape))})
 }
 
 // counted counts along an axis, or through all elements.

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"nxvk/graph"
+	"nxvk/kernel"
 )
 
 // Complex tensors. What only moves elements, or works on each part alone, works on the parts: a tensor of
@@ -143,8 +144,16 @@ func expandComplexAsType(x *expansion, n *graph.Node, in []graph.Ref) ([]graph.R
 	return x.fromParts(n.Spec, r, err)
 }
 
+// movedByParts are the operations that move elements, which a device can without computing with them.
+var movedByParts = map[graph.Op]bool{
+	graph.OpPad: true, graph.OpSlice: true, graph.OpPutSlice: true, graph.OpConcat: true, graph.OpStack: true,
+	graph.OpGather: true, graph.OpTake: true, graph.OpTakeAlongAxis: true, graph.OpIndexedPut: true,
+}
+
 // moves says whether the device moves elements of t as they are: as one word.
-func (x *expansion) moves(t graph.Type) bool { return t == graph.C64 && x.t.I64 }
+func (x *expansion) moves(t graph.Type) bool { return movesWhole(x.t, t) }
+
+func movesWhole(d kernel.Target, t graph.Type) bool { return t == graph.C64 && d.I64 }
 
 // expandMoved is the expander of what moves elements of the first k operands (-1: of all) along any axes.
 func expandMoved(k int) expander {
@@ -302,8 +311,6 @@ func expandPartwise(x *expansion, n *graph.Node, in []graph.Ref) ([]graph.Ref, e
 var complexKernels = func() map[graph.Op]bool {
 	m := map[graph.Op]bool{
 		graph.OpReshape: true, graph.OpAsType: true, graph.OpBroadcast: true, graph.OpFromParts: true,
-		graph.OpPad: true, graph.OpSlice: true, graph.OpPutSlice: true, graph.OpConcat: true, graph.OpStack: true,
-		graph.OpGather: true, graph.OpTake: true, graph.OpTakeAlongAxis: true, graph.OpIndexedPut: true,
 		graph.OpSelect: true, graph.OpComplex: true, graph.OpCumulativeProduct: true,
 		graph.OpFFT: true, graph.OpIFFT: true, graph.OpRFFT: true, graph.OpIRFFT: true,
 	}

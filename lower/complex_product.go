@@ -14,18 +14,16 @@ func expandComplexTruth(x *expansion, n *graph.Node, in []graph.Ref) ([]graph.Re
 	return []graph.Ref{w.add(n.Op, n.Spec, n.Attrs, truth)}, w.err
 }
 
-// factors is the type in which products are formed: of two parts in f64 where the device has that.
-func (x *expansion) factors(t graph.Type) graph.Type {
-	if shaders.Has(x.t, graph.C128) {
-		return graph.C128
-	}
-	return t
+// factors reports whether n is a complex product that the device can form: in f64, whatever the type, since in f32 the
+// roundings of many products add up.
+func (x *expansion) factors(n *graph.Node) bool {
+	return n.Type.Complex() && shaders.Has(x.t, graph.C128)
 }
 
 // expandComplexProduct multiplies the halves of the reduced axes element by element, then the halves of that, and so on:
 // the order is fixed by the shape.
 func expandComplexProduct(x *expansion, n *graph.Node, in []graph.Ref) ([]graph.Ref, error) {
-	if !n.Type.Complex() {
+	if !x.factors(n) {
 		return nil, nil
 	}
 	w := &walker{x: x}
@@ -45,7 +43,7 @@ func expandComplexProduct(x *expansion, n *graph.Node, in []graph.Ref) ([]graph.
 	}
 	r := w.transpose(in[0], append(perm, n.Attrs.Axes...))
 	r = w.add(graph.OpReshape, graph.Spec{Type: s.Type, Shape: append(shape, count)}, graph.Attrs{}, r)
-	axis, t := len(shape), x.factors(n.Type)
+	axis, t := len(shape), graph.C128
 	rest, some := graph.Ref(0), false // what odd counts leave over
 	for count > 1 {
 		half := count / 2
@@ -62,6 +60,7 @@ func expandComplexProduct(x *expansion, n *graph.Node, in []graph.Ref) ([]graph.
 	if some {
 		r = w.times(t, r, rest)
 	}
+	r = w.timesOne(t, r)
 	r = w.add(graph.OpReshape, graph.Spec{Type: w.spec(r).Type, Shape: n.Shape}, graph.Attrs{}, r)
 	return []graph.Ref{w.cast(n.Type, r)}, w.err
 }
@@ -69,10 +68,10 @@ func expandComplexProduct(x *expansion, n *graph.Node, in []graph.Ref) ([]graph.
 // expandComplexWindowProduct multiplies along one axis after the other: products of windows of 1, 2, 4 … elements are
 // formed from those before, and of these the window's is made.
 func expandComplexWindowProduct(x *expansion, n *graph.Node, in []graph.Ref) ([]graph.Ref, error) {
-	if !n.Type.Complex() {
+	if !x.factors(n) {
 		return nil, nil
 	}
-	w, at, t := &walker{x: x}, &n.Attrs, x.factors(n.Type)
+	w, at, t := &walker{x: x}, &n.Attrs, graph.C128
 	r := w.cast(n.Type, in[0])
 	shape := append(graph.Shape{}, w.spec(r).Shape...)
 	padded := false
@@ -81,9 +80,7 @@ func expandComplexWindowProduct(x *expansion, n *graph.Node, in []graph.Ref) ([]
 		padded = padded || p != graph.PadDim{}
 	}
 	if padded {
-		unit := graph.ConvertValue(graph.Real(1), graph.U8, n.Type)
-		one := w.add(graph.OpConstant, graph.Spec{Type: n.Type, Shape: graph.Shape{}}, graph.Attrs{Value: unit.Lo, Upper: unit.Hi})
-		r = w.add(graph.OpPad, graph.Spec{Type: n.Type, Shape: shape}, graph.Attrs{Pad: at.Pad}, r, one)
+		r = w.add(graph.OpPad, graph.Spec{Type: n.Type, Shape: shape}, graph.Attrs{Pad: at.Pad}, r, w.one(n.Type))
 	}
 	for axis := range n.Shape {
 		reach := (n.Shape[axis]-1)*at.Strides[axis] + 1 // of the windows' first elements
@@ -104,7 +101,18 @@ func expandComplexWindowProduct(x *expansion, n *graph.Node, in []graph.Ref) ([]
 			}
 		}
 	}
-	return []graph.Ref{w.cast(n.Type, r)}, w.err
+	return []graph.Ref{w.cast(n.Type, w.timesOne(t, r))}, w.err
+}
+
+// one is the number 1 of complex type t.
+func (w *walker) one(t graph.Type) graph.Ref {
+	v := graph.ConvertValue(graph.Real(1), graph.U8, t)
+	return w.add(graph.OpConstant, graph.Spec{Type: t, Shape: graph.Shape{}}, graph.Attrs{Value: v.Lo, Upper: v.Hi})
+}
+
+// timesOne is 1·r, which is not r where a part is infinite: Nx's products start from 1.
+func (w *walker) timesOne(t graph.Type, r graph.Ref) graph.Ref {
+	return w.add("multiply", graph.Spec{Type: t, Shape: w.spec(r).Shape}, graph.Attrs{}, w.one(t), r)
 }
 
 func (w *walker) cast(t graph.Type, r graph.Ref) graph.Ref {

@@ -122,7 +122,10 @@ func (x *expansion) staysWhole(n *graph.Node, in []graph.Ref) bool {
 	for i, r := range in {
 		specs[i] = x.g.SpecOf(r)
 	}
-	return preferHost(n, specs, x.t) || lacks(n, specs, x.t)
+	if preferHost(n, specs, x.t) {
+		return true
+	}
+	return lacks(n, specs, x.t) && !(n.Type.Complex() && movedByParts[n.Op])
 }
 
 // add appends an operation, checked by its rule, expanded where it is not primitive.

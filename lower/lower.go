@@ -232,7 +232,7 @@ func wrap(n *graph.Node, err error) error {
 
 // plan asks the generators. used are the places behind the plan's operand slots.
 func (l *lowering) plan(n *graph.Node, in []place) (*shaders.Plan, []place, error) {
-	if !complexKernels[n.Op] && touchesComplex(l.g, n, n.In) {
+	if !complexKernels[n.Op] && touchesComplex(l.g, n, n.In) && !(movedByParts[n.Op] && movesWhole(l.t, n.Type)) {
 		return nil, nil, &shaders.Unsupported{Op: n.Op, Type: n.Type, Why: "there is no kernel for complex numbers"}
 	}
 	t, at := l.t, &n.Attrs

@@ -190,6 +190,7 @@ func wantHost(t *testing.T, d kernel.Target, g *graph.Graph, p *Program) {
 	n := &g.Nodes[0]
 	missing, open := !shaders.Has(d, n.Type), false
 	for _, r := range n.In {
+		open = open || !d.F64 && g.Params[r].Type.Complex()
 		missing = missing || !shaders.Has(d, g.Params[r].Type)
 		open = open || g.Params[r].ByValue // a small number does with another type
 		open = open || !d.F64 && n.Type.Float() && g.Params[r].Type != n.Type

@@ -128,15 +128,35 @@ func (e *eval) complex(op graph.Op, in []*value, out graph.Type) value {
 	return complexTable[op](c, op, in, out)
 }
 
-// complexOps wants op to be defined for complex numbers where it has any.
-func complexOps(op graph.Op, types ...graph.Type) error {
+// complexOps wants op to be defined for complex numbers where it has any. What takes several rounded steps takes them in
+// f64: in f32 the results would not be Nx's.
+func complexOps(d kernel.Target, op graph.Op, types ...graph.Type) error {
 	for _, t := range types {
-		if t.Complex() && complexTable[op] == nil {
+		if !t.Complex() {
+			continue
+		}
+		if complexTable[op] == nil {
 			return &Unsupported{op, t, "the operation is not defined for complex numbers"}
+		}
+		if _, steps := complexSteps[op]; steps && !d.F64 {
+			return &Unsupported{op, t, "the device lacks f64"}
 		}
 	}
 	return nil
 }
+
+// complexSteps are the operations of several rounded steps: all functions but those of one, or of products whose errors
+// are made good.
+var complexSteps = func() map[graph.Op]struct{} {
+	m := map[graph.Op]struct{}{"abs": {}}
+	for op := range complexFuncs() {
+		m[op] = struct{}{}
+	}
+	for _, op := range []graph.Op{"add", "subtract", "multiply"} {
+		delete(m, op)
+	}
+	return m
+}()
 
 // imaginary is the imaginary part of v: of a real number it is 0.
 func (c *complexEval) imaginary(v *value) *value {

@@ -40,8 +40,8 @@ func (c *complexEval) mul(x, y cplx) cplx {
 	return cplx{c.products(x.re, y.re, x.im, y.im, true), c.products(x.im, y.re, x.re, y.im, false)}
 }
 
-// products is ab ± cd. In binary32 the second product's error is made good (Kahan), so that cancellation
-// leaves at most two units in the last place.
+// products is ab ± cd. In binary32 the errors of the products and of their sum are made good, as far as nothing overflows:
+// that is as good as f64 but where the parts cancel to the last bits.
 func (c *complexEval) products(a, b, p, q kernel.Value, minus bool) kernel.Value {
 	f := c.f
 	x, y := f.mul(a, b), f.mul(p, q)

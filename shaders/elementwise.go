@@ -91,7 +91,7 @@ func (r *Region) check(t kernel.Target) error {
 		if err := r.needExact(t, n); err != nil {
 			return err
 		}
-		if err := complexOps(n.Op, types...); err != nil {
+		if err := complexOps(t, n.Op, types...); err != nil {
 			return err
 		}
 	}

@@ -93,6 +93,9 @@ func needMove(d kernel.Target, op graph.Op, ts ...graph.Type) error {
 			return needTypes(d, op, ts...)
 		}
 	}
+	if ts[0].Size() > 8 { // no word holds it: its parts are moved, or it is computed
+		return needTypes(d, op, ts...)
+	}
 	if !Has(d, bitsType(ts[0])) {
 		return &Unsupported{op, ts[0], "the device lacks the type"}
 	}
