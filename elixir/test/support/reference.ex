@@ -150,6 +150,14 @@ if Code.ensure_loaded?(Nx) do
     def close?(same, same, _type, _ulps), do: true
     def close?(_, _, {kind, _}, _ulps) when kind in [:s, :u], do: false
 
+    def close?(want, got, {:c, size}, ulps) do
+      half = div(size, 16)
+      <<re::binary-size(half), im::binary>> = want
+      <<got_re::binary-size(half), got_im::binary>> = got
+      part = {:f, div(size, 2)}
+      close?(re, got_re, part, ulps) and close?(im, got_im, part, ulps)
+    end
+
     def close?(want, got, type, ulps) do
       case {nan?(want, type), nan?(got, type)} do
         {true, true} -> true
@@ -158,9 +166,12 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    defp nan?(<<x>>, {:f8_e4m3fn, 8}), do: (x &&& 0x7F) == 0x7F
+
     defp nan?(bits, type) do
       {exponent, fraction} =
         case type do
+          {:f, 8} -> {0x7C, 0x3}
           {:f, 16} -> {0x7C00, 0x3FF}
           {:bf, 16} -> {0x7F80, 0x7F}
           {:f, 32} -> {0x7F800000, 0x7FFFFF}
