@@ -207,8 +207,8 @@ var convTypes = [][3]graph.Type{
 }
 
 func TestConv(t *testing.T) {
-	rng := rand.New(rand.NewPCG(21, 22))
 	for name, target := range targets {
+		rng := rand.New(rand.NewPCG(21, 22))
 		for i := range 28 {
 			types := convTypes[i%len(convTypes)]
 			if !has(target, types[2]) {

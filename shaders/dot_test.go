@@ -270,8 +270,8 @@ func smallExtents(rng *rand.Rand, max, most int) []int {
 }
 
 func TestDot(t *testing.T) {
-	rng := rand.New(rand.NewPCG(9, 10))
 	for name, target := range targets {
+		rng := rand.New(rand.NewPCG(9, 10))
 		for range 120 {
 			ta := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			tb := ta

@@ -68,8 +68,8 @@ func TestReduceOnDevice(t *testing.T) {
 
 // The device gives what the interpreter gives, for random contractions in every form.
 func TestDotOnDevice(t *testing.T) {
-	rng := rand.New(rand.NewPCG(23, 24))
 	for name, target := range deviceTargets(t) {
+		rng := rand.New(rand.NewPCG(23, 24))
 		for i := range 16 {
 			ta := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			tb := ta

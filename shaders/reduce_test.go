@@ -213,8 +213,8 @@ func has(t kernel.Target, ty graph.Type) bool { return shaders.Has(t, ty) }
 
 func TestReduce(t *testing.T) {
 	ops := []graph.Op{graph.OpSum, graph.OpProduct, graph.OpReduceMax, graph.OpReduceMin, graph.OpAll, graph.OpAny}
-	rng := rand.New(rand.NewPCG(1, 2))
 	for name, target := range targets {
+		rng := rand.New(rand.NewPCG(1, 2))
 		for range 200 {
 			ty := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			if !has(target, ty) {
@@ -319,8 +319,8 @@ func TestSumF64InOrder(t *testing.T) {
 }
 
 func TestArgReduce(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
 	for name, target := range targets {
+		rng := rand.New(rand.NewPCG(7, 8))
 		for i := range 150 {
 			ty := graph.RealTypes[rng.IntN(len(graph.RealTypes))]
 			if !has(target, ty) {

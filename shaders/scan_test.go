@@ -102,8 +102,8 @@ func randomScan(rng *rand.Rand, types []graph.Type) (graph.Op, tensor, int, bool
 }
 
 func TestScan(t *testing.T) {
-	rng := rand.New(rand.NewPCG(51, 52))
 	for name, target := range targets {
+		rng := rand.New(rand.NewPCG(51, 52))
 		for range 50 {
 			op, x, axis, reverse, acc := randomScan(rng, graph.RealTypes)
 			if !has(target, x.Type) {
@@ -127,8 +127,8 @@ func TestScan(t *testing.T) {
 
 // The device gives what the interpreter gives, in every form.
 func TestScanOnDevice(t *testing.T) {
-	rng := rand.New(rand.NewPCG(53, 54))
 	for name, target := range deviceTargets(t) {
+		rng := rand.New(rand.NewPCG(53, 54))
 		for range 16 {
 			op, x, axis, reverse, acc := randomScan(rng, graph.RealTypes)
 			if !has(target, x.Type) {
@@ -172,8 +172,8 @@ func TestLongScan(t *testing.T) {
 
 // A running product of complex numbers is that of f64 numbers, rounded; infinities stay what they are in the first.
 func TestComplexScan(t *testing.T) {
-	rng := rand.New(rand.NewPCG(57, 58))
 	for name, target := range deviceTargets(t) {
+		rng := rand.New(rand.NewPCG(57, 58))
 		for _, ty := range []graph.Type{graph.C64, graph.C128} {
 			for _, shape := range []graph.Shape{{3, 7, 2}, {2, 700}} {
 				part, axis := ty.Part(), 1

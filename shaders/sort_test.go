@@ -185,8 +185,8 @@ func TestSort(t *testing.T) {
 
 // The device gives what the interpreter gives, in every form.
 func TestSortOnDevice(t *testing.T) {
-	rng := rand.New(rand.NewPCG(63, 64))
 	for name, target := range deviceTargets(t) {
+		rng := rand.New(rand.NewPCG(63, 64))
 		for range 16 {
 			c := randomSort(rng)
 			if !has(target, c.x.Type) || slices.ContainsFunc(c.specs, func(s graph.Spec) bool { return !has(target, s.Type) }) {
