@@ -13,7 +13,7 @@ import (
 )
 
 // probeVersion changes with what the probe asks.
-const probeVersion = 1
+const probeVersion = 2
 
 // Probed is Probe, or what an earlier Probe of the same device with the same driver found: that lies in
 // dir, the folder of the pipeline cache. An empty dir keeps nothing. A file that cannot be read is

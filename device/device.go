@@ -79,9 +79,13 @@ func named(name string, models ...string) bool {
 func Probe(d *vkrt.Device) (kernel.Target, error) {
 	t := Target(d.Info())
 	s := d.NewStream()
-	num, err := shaders.Probe(t, func(k *kernel.Kernel, t kernel.Target, grid [3]uint32, args []kernel.Bind) error {
+	run := func(k *kernel.Kernel, t kernel.Target, grid [3]uint32, args []kernel.Bind) error {
 		return Run(d, s, k, t, grid, args)
-	})
+	}
+	num, err := shaders.Probe(t, run)
+	if err == nil {
+		num.ShortLoops, err = shaders.ProbeLoops(t, run)
+	}
 	if err != nil {
 		return t, fmt.Errorf("device %s: %w", d.Info().Name, err)
 	}

@@ -182,6 +182,7 @@ type Numerics struct {
 	FuseF32, FuseF64   bool // the extended instruction Fma rounds once
 	DivF32, DivF64     bool // division is correctly rounded
 	SqrtF32, SqrtF64   bool // square root is correctly rounded
+	ShortLoops         bool // an invocation leaves its loops after 65,535 rounds, whatever their condition says
 }
 
 // Exact is a device that does everything as IEEE 754 says: the interpreter.

@@ -123,6 +123,9 @@ func (d *indexed) plan() (*Plan, error) {
 	if d.out.Type.Complex() && (d.op == graph.OpIndexedAdd || d.u.Type != d.out.Type) {
 		return nil, &Unsupported{d.op, d.out.Type, "complex numbers are taken in parts"}
 	}
+	if d.t.Num.ShortLoops && d.op == graph.OpIndexedAdd && d.updates > loopRounds/4 {
+		return nil, &Unsupported{d.op, d.out.Type, fmt.Sprintf("%d updates may be of one slice, and this device goes round loops %d times", d.updates, loopRounds)}
+	}
 	p, err := Copy(d.t, Leaf{Operand: Operand{Spec: d.x.Spec, Layout: graph.Layout{Offset: d.x.Layout.Offset, Strides: stridesOf(d.x)}}}, d.out)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,9 @@ const (
 // selects reports whether the planner selects.
 func (s *sorting) selects() bool {
 	n := s.along.n
+	if s.t.Class == kernel.CPU && s.t.Num.ShortLoops {
+		return false // a list that is kept in order takes any number of rounds
+	}
 	if s.t.Class != kernel.CPU && (s.wide || n <= bitonicLength || s.local() < selectMost) {
 		return false
 	}

@@ -85,7 +85,15 @@ func foldFun(t kernel.Target, op graph.Op, x Operand, init Leaf, out graph.Spec,
 	}
 	p := windowPass{t: t, name: string(op) + "." + f.name(), f: &fd, srcs: []windowSource{{axes: axes, x: &x}}, out: &out, slot: 2}
 	p.begin, p.filled = begin, op == graph.OpWindowReduce
-	return &Plan{Launches: []Launch{p.launch()}}, nil
+	l := p.launch()
+	rounds := 1
+	for _, a := range axes {
+		rounds *= a.size
+	}
+	if err := needRounds(t, &l, out.Shape.Size(), rounds); err != nil {
+		return nil, &Unsupported{op, out.Type, err.Error()}
+	}
+	return &Plan{Launches: []Launch{l}}, nil
 }
 
 // one reads the one element of a leaf: a constant, a number that came with the call, or a tensor's.

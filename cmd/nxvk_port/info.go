@@ -153,7 +153,7 @@ func (d described) print() {
 		n := d.Numerics
 		row("numerics", "%s", yes("correctly rounded: f32 divide", n["div_f32"], "f32 sqrt", n["sqrt_f32"], "f64 divide", n["div_f64"], "f64 sqrt", n["sqrt_f64"]))
 		row("", "%s", yes("fused multiply-add f32", n["fuse_f32"], "f64", n["fuse_f64"], "subnormals flushed f32", n["flush_f32"], "f64", n["flush_f64"],
-			"slow f64", n["slow_f64"]))
+			"slow f64", n["slow_f64"], "loops end after 65,535 rounds", n["short_loops"]))
 		row("memory", "at most %.1f GiB for tensors", float64(d.Memory.Limit)/(1<<30))
 	}
 	if d.Error != "" {
